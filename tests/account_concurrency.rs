@@ -12,7 +12,7 @@ use a2a_registry_core::accounts::account_operations::{
 };
 use a2a_registry_core::accounts::authentication::{authenticate_session, authenticate_token};
 use a2a_registry_core::accounts::groups::{group_list, group_put, group_show};
-use a2a_registry_core::accounts::identity::account_for_subject;
+use a2a_registry_core::accounts::identity::resolve_subject_account;
 use a2a_registry_core::accounts::tokens::{token_create, token_revoke};
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::events::list::{event_list, load_events_after};
@@ -23,7 +23,8 @@ use a2a_registry_core::visibility::caller::{Caller, Credential};
 use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_http::sessions::sign_in_attempts::CompletedAttempt;
 use a2a_registry_http::sessions::{
-    SessionClient, begin_session, begin_session_with_provider, session_list, session_revoke,
+    SessionClient, begin_session_with_provider, begin_session_with_token, session_list,
+    session_revoke,
 };
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::{account, account_group, group_member};
@@ -141,7 +142,8 @@ async fn sessions_begun_at_once_keep_to_the_bound_and_end_with_their_token(url: 
     let busy = authenticate_token(&registry.app, &secret).await.unwrap();
     let client = SessionClient::default();
     let begun = join_all(
-        (0..MAX_SESSIONS_PER_ACCOUNT + 4).map(|_| begin_session(&registry.app, &busy, &client)),
+        (0..MAX_SESSIONS_PER_ACCOUNT + 4)
+            .map(|_| begin_session_with_token(&registry.app, &busy, &client)),
     )
     .await;
     let mut live = 0;
@@ -303,7 +305,7 @@ async fn a_session_is_the_same_in_every_replica() {
     create_account(&first, "ann", &[Role::Curator]).await;
     let secret = create_token(&first, "ann").await.unwrap();
     let ann = authenticate_token(&first.app, &secret).await.unwrap();
-    let secret = begin_session(&first.app, &ann, &SessionClient::default())
+    let secret = begin_session_with_token(&first.app, &ann, &SessionClient::default())
         .await
         .unwrap();
     let seen = IfMatch::default();
@@ -395,10 +397,10 @@ fn holder_with(holder: TokenSubject, change: impl FnOnce(&mut AccountGrant)) -> 
 async fn somebody_of_an_issuer_is_one_account(url: &str) {
     let registry = InProcessRegistry::new(url).await;
     let first = holder("1", &["staff"], 10);
-    let made = join_all((0..8).map(|_| account_for_subject(&registry.app, &first))).await;
+    let made = join_all((0..8).map(|_| resolve_subject_account(&registry.app, &first))).await;
     let ids: BTreeSet<_> = made.into_iter().map(|made| made.unwrap().id).collect();
     assert_eq!(ids.len(), 1);
-    let other = account_for_subject(&registry.app, &holder("2", &[], 10))
+    let other = resolve_subject_account(&registry.app, &holder("2", &[], 10))
         .await
         .unwrap();
     assert!(!ids.contains(&other.id));
@@ -422,7 +424,7 @@ async fn somebody_of_an_issuer_is_one_account(url: &str) {
         (&["leads"], 30, 2),
     ] {
         let next = holder("1", groups, issued_at);
-        account_for_subject(&registry.app, &next).await.unwrap();
+        resolve_subject_account(&registry.app, &next).await.unwrap();
         let wanted = if issued_at == 15 {
             &["leads", "staff"][..]
         } else {
@@ -436,7 +438,9 @@ async fn somebody_of_an_issuer_is_one_account(url: &str) {
     }
     // An access token that does not speak of groups changes nothing either.
     let silent = holder_with(holder("1", &[], 40), |entry| entry.groups = None);
-    account_for_subject(&registry.app, &silent).await.unwrap();
+    resolve_subject_account(&registry.app, &silent)
+        .await
+        .unwrap();
     assert_eq!(shown().await, (2, vec!["leads".to_owned()]));
     // The roles that an admin has set hold, until they are again what the map gave.
     let seen = IfMatch::default();
@@ -447,16 +451,16 @@ async fn somebody_of_an_issuer_is_one_account(url: &str) {
             .unwrap();
     };
     set(&[Role::Publisher]).await;
-    account_for_subject(&registry.app, &holder("1", &[], 50))
+    resolve_subject_account(&registry.app, &holder("1", &[], 50))
         .await
         .unwrap();
     assert_eq!(shown().await, (1, Vec::new()));
-    let me = account_for_subject(&registry.app, &holder("1", &[], 50))
+    let me = resolve_subject_account(&registry.app, &holder("1", &[], 50))
         .await
         .unwrap();
     assert_eq!(me.roles.as_deref(), Some("publisher"));
     set(&[Role::Reader, Role::Curator]).await;
-    let me = account_for_subject(&registry.app, &holder("1", &[], 60))
+    let me = resolve_subject_account(&registry.app, &holder("1", &[], 60))
         .await
         .unwrap();
     assert_eq!(me.roles.as_deref(), Some("reader"));
@@ -468,7 +472,9 @@ async fn the_last_enabled_admin_stays_one_whatever_its_provider_says(url: &str) 
         let holder = holder_with(holder("1", &[], issued_at), |entry| {
             entry.roles = [role].into_iter().collect();
         });
-        let account = account_for_subject(&registry.app, &holder).await.unwrap();
+        let account = resolve_subject_account(&registry.app, &holder)
+            .await
+            .unwrap();
         account.roles.unwrap()
     };
     assert_eq!(come(Role::Admin, 10).await, "admin");

@@ -4,7 +4,7 @@
 use a2a_registry_api::{AccountPatch, NewToken, Token};
 use a2a_registry_core::accounts::account_operations::{account_patch, account_show};
 use a2a_registry_core::accounts::authentication::{authenticate_session, authenticate_token};
-use a2a_registry_core::accounts::identity::account_for_subject;
+use a2a_registry_core::accounts::identity::resolve_subject_account;
 use a2a_registry_core::accounts::tokens::{token_create, token_list};
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::events::list::load_events_after;
@@ -12,7 +12,7 @@ use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::providers::{GrantRejection, TokenSubject};
 use a2a_registry_domain::role::{Permission, Role};
-use a2a_registry_http::sessions::{SessionClient, begin_session};
+use a2a_registry_http::sessions::{SessionClient, begin_session_with_token};
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::feed;
 use a2a_registry_store::feeds::feed_by_account;
@@ -72,7 +72,8 @@ impl IssuedCredentials {
         let by_token = authenticate_token(&registry.app, &made.secret)
             .await
             .unwrap();
-        let session = begin_session(&registry.app, &by_token, &SessionClient::default()).await;
+        let session =
+            begin_session_with_token(&registry.app, &by_token, &SessionClient::default()).await;
         let write = registry.store.begin_write().await.unwrap();
         let feed = feed::Model {
             account_id: account.id,
@@ -112,7 +113,7 @@ async fn sign_in_holder(
     registry: &InProcessRegistry,
     holder: &TokenSubject,
 ) -> Result<String, ErrorKind> {
-    let account = account_for_subject(&registry.app, holder).await;
+    let account = resolve_subject_account(&registry.app, holder).await;
     account
         .map(|account| account.roles.unwrap())
         .map_err(|error| error.kind)
@@ -321,7 +322,7 @@ async fn whoever_is_not_confirmed_for_long_is_suspended_until_the_next_sign_in(u
     let mut own = IssuedCredentials::create(&registry).await;
     registry.advance(Duration::hours(20));
     let by_token = authenticate_token(&registry.app, &own.token).await.unwrap();
-    own.session = begin_session(&registry.app, &by_token, &SessionClient::default())
+    own.session = begin_session_with_token(&registry.app, &by_token, &SessionClient::default())
         .await
         .unwrap();
     registry.advance(Duration::hours(4) - Duration::seconds(1));

@@ -6,10 +6,10 @@ use a2a_registry_api::{
 use a2a_registry_core::accounts::account_operations::{account_create, account_patch};
 use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::agents::owner_updates::agent_patch;
-use a2a_registry_core::agents::rendering::load_rendered_view;
+use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::policies::policy_job::run_once;
+use a2a_registry_core::policies::policy_job::run_policy_job_once;
 use a2a_registry_core::policies::waivers::{WaiverQuery, waiver_end, waiver_grant, waiver_list};
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
@@ -59,7 +59,7 @@ pub(crate) async fn apply_policies(registry: &InProcessRegistry, texts: &[(&str,
 
 async fn follow(registry: &InProcessRegistry) {
     assert!(roll_out_newest_set(&registry.app, || false).await.unwrap());
-    run_once(&registry.app, || false).await.unwrap();
+    run_policy_job_once(&registry.app, || false).await.unwrap();
     registry.catch_up().await;
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn waiver(agent: Uuid, policy: &str, digest: &str) -> NewWaiver {
 }
 
 pub(crate) async fn digest_shown(registry: &InProcessRegistry, agent: Uuid) -> String {
-    let shown = load_rendered_view(&registry.app, &registry.admin, &agent.to_string()).await;
+    let shown = load_cached_agent_view(&registry.app, &registry.admin, &agent.to_string()).await;
     shown.unwrap().hit.summary.card_digest
 }
 
@@ -200,7 +200,7 @@ async fn a_written_permit_approves_for_the_group_of_the_registrant(url: &str) {
         registry.agent("bob.agents-test.com").await.id,
     );
     assert!(is_listed(&registry, of_ann).await && !is_listed(&registry, of_bob).await);
-    let shown = load_rendered_view(&registry.app, &registry.admin, &of_ann.to_string())
+    let shown = load_cached_agent_view(&registry.app, &registry.admin, &of_ann.to_string())
         .await
         .unwrap();
     let decision = shown.decision;
@@ -226,7 +226,7 @@ async fn who_is_in_a_group_counts_for_what_is_admitted(url: &str) {
             .await
             .unwrap();
         registry.catch_up().await;
-        run_once(app, || false).await.unwrap();
+        run_policy_job_once(app, || false).await.unwrap();
     };
     members(&[]).await;
     let forbid =
@@ -255,7 +255,7 @@ async fn who_is_in_a_group_counts_for_what_is_admitted(url: &str) {
         let patched = account_patch(app, admin, "ann", &groups(names), &any).await;
         assert_eq!(patched.unwrap().groups.len(), usize::from(!listed));
         registry.catch_up().await;
-        run_once(app, || false).await.unwrap();
+        run_policy_job_once(app, || false).await.unwrap();
         assert_eq!(is_listed(&registry, agent).await, listed, "{names:?}");
     }
 }
@@ -379,7 +379,7 @@ async fn a_waiver_lifts_one_policy_for_one_content_until_it_ends(url: &str) {
 
     // It ends by itself, and the policy counts again.
     registry.advance(Duration::days(31));
-    run_once(&registry.app, || false).await.unwrap();
+    run_policy_job_once(&registry.app, || false).await.unwrap();
     assert_eq!(registry.holds(payer).await, ["policy"]);
     let query = WaiverQuery {
         ended: true,
@@ -421,7 +421,7 @@ async fn a_waiver_lifts_one_policy_for_one_content_until_it_ends(url: &str) {
     )
     .await
     .unwrap();
-    run_once(&registry.app, || false).await.unwrap();
+    run_policy_job_once(&registry.app, || false).await.unwrap();
     assert_eq!(registry.holds(payer).await, ["policy"]);
 
     // It is taken back once.
@@ -482,14 +482,14 @@ async fn one_waiver_that_cannot_end_stops_no_other(url: &str) {
         let reasons = list.waivers.into_iter().map(|one| one.reason);
         reasons.collect::<Vec<_>>()
     };
-    assert!(run_once(&registry.app, || false).await.is_err());
+    assert!(run_policy_job_once(&registry.app, || false).await.is_err());
     assert_eq!(in_force().await, ["stuck"]);
     // What is expired does not count, whether that is written down or not.
     for (agent, _) in &agents {
         assert_eq!(registry.holds(*agent).await, ["policy"]);
     }
     registry.allow_row_updates("waivers").await;
-    run_once(&registry.app, || false).await.unwrap();
+    run_policy_job_once(&registry.app, || false).await.unwrap();
     assert!(in_force().await.is_empty());
 }
 
@@ -507,13 +507,13 @@ async fn one_agent_that_cannot_be_settled_stops_no_other(url: &str) {
         .await;
     crate::policies::put_policies(&registry, &[OPEN, NO_PAYMENTS]).await;
     assert!(roll_out_newest_set(&registry.app, || false).await.unwrap());
-    assert!(run_once(&registry.app, || false).await.is_err());
+    assert!(run_policy_job_once(&registry.app, || false).await.is_err());
     assert!(registry.holds(agents[0]).await.is_empty());
     assert_eq!(registry.holds(agents[1]).await, ["policy"]);
     // It is looked at until it is settled.
-    assert!(run_once(&registry.app, || false).await.is_err());
+    assert!(run_policy_job_once(&registry.app, || false).await.is_err());
     registry.allow_row_updates("agents").await;
-    run_once(&registry.app, || false).await.unwrap();
+    run_policy_job_once(&registry.app, || false).await.unwrap();
     assert_eq!(registry.holds(agents[0]).await, ["policy"]);
 }
 
@@ -624,8 +624,8 @@ async fn replicas_hold_an_agent_once(url: &str) {
     );
     assert!(one.unwrap() && two.unwrap());
     let (one, two) = tokio::join!(
-        run_once(&registry.app, || false),
-        run_once(&other.app, || false)
+        run_policy_job_once(&registry.app, || false),
+        run_policy_job_once(&other.app, || false)
     );
     one.unwrap();
     two.unwrap();

@@ -10,7 +10,7 @@ use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::reviews::break_glass::break_glass;
+use a2a_registry_core::reviews::break_glass::approve_by_break_glass;
 use a2a_registry_core::reviews::break_glass_expiry::expire_break_glasses;
 use a2a_registry_core::reviews::decisions::{review_approve, review_reject};
 use a2a_registry_core::reviews::inbox::load_inbox;
@@ -119,7 +119,7 @@ async fn break_glass_on(
     by: &Caller,
     review: &Review,
 ) -> Result<Review, AppError> {
-    break_glass(&registry.app, by, review.id, &decision(review)).await
+    approve_by_break_glass(&registry.app, by, review.id, &decision(review)).await
 }
 
 async fn advance_hours(registry: &InProcessRegistry, hours: i64) {
@@ -332,7 +332,7 @@ async fn only_a_curating_admin_breaks_the_glass_and_only_where_others_must_appro
         digest: question.previous.clone().unwrap(),
         reason: "either".into(),
     };
-    let mixed = break_glass(&registry.app, &registry.admin, question.id, &stale).await;
+    let mixed = approve_by_break_glass(&registry.app, &registry.admin, question.id, &stale).await;
     assert_eq!(error_kind(mixed), ErrorKind::Conflict);
     registry
         .crawl_domain("a.dev", OriginResponse::Card(card_bytes("Third", "1.0")))

@@ -11,7 +11,7 @@ use a2a_registry_api::{
 use a2a_registry_core::accounts::account_operations::account_create;
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::groups::{group_delete, group_put};
-use a2a_registry_core::accounts::identity::account_for_subject;
+use a2a_registry_core::accounts::identity::resolve_subject_account;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::agents::collection_memberships::agent_collections;
@@ -22,7 +22,7 @@ use a2a_registry_core::collections::actions::{
 };
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::search::{lookup_agents, search, suggest};
+use a2a_registry_core::search::{lookup_agents, search_agents, suggest};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::ownership::DomainState;
@@ -113,7 +113,7 @@ pub(crate) async fn give(registry: &InProcessRegistry, domain: i64, name: &str) 
     let mut rows = domains::domains_by_ids(&write, &[domain]).await.unwrap();
     rows[0].owner_id = Some(owner);
     rows[0].state = DomainState::Verified.into();
-    write.update_domain(&rows[0]).await.unwrap();
+    write.set_domain_ownership(&rows[0]).await.unwrap();
     let mut owned = live_agents_by_domain(&write, &[domain]).await.unwrap();
     owned
         .iter_mut()
@@ -158,7 +158,7 @@ async fn search_ids(
 }
 
 async fn refused(registry: &InProcessRegistry, caller: &Caller, name: &str) -> String {
-    let error = search(&registry.app, caller, &collection_query(name))
+    let error = search_agents(&registry.app, caller, &collection_query(name))
         .await
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Invalid);
@@ -725,7 +725,9 @@ async fn an_audience_outlives_the_last_member_of_its_group(url: &str) {
     let issuer = "https://login.example";
     let come = async |groups: &[&str], after: i64| {
         let holder = holder("1", groups, after);
-        account_for_subject(&registry.app, &holder).await.unwrap();
+        resolve_subject_account(&registry.app, &holder)
+            .await
+            .unwrap();
     };
     let kept = async || {
         let mut kept = BTreeMap::new();

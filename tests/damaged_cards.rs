@@ -2,7 +2,7 @@
 
 use a2a_registry_core::agents::cards::{convert_agent_card, load_agent_card};
 use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
-use a2a_registry_core::crawl::derivation::rederive_page;
+use a2a_registry_core::crawl::derivation::rederive_version_page;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::health::damaged_cards::report_damaged_cards;
@@ -181,8 +181,8 @@ async fn a_damaged_card_costs_only_its_agent(url: &str) {
     let stage = stage.restart(|_| ()).await;
 
     derive_all_again(&stage.store).await;
-    assert_eq!(rederive_page(&stage.app).await.unwrap(), 2);
-    assert_eq!(rederive_page(&stage.app).await.unwrap(), 0);
+    assert_eq!(rederive_version_page(&stage.app).await.unwrap(), 2);
+    assert_eq!(rederive_version_page(&stage.app).await.unwrap(), 0);
     assert_eq!(stage.versions(other.id).await, [fine]);
     let kept = stage.versions(agent.id).await.remove(0);
     assert_eq!(

@@ -7,9 +7,9 @@ use a2a_registry_core::agents::lifecycle_actions::{
     agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
 };
 use a2a_registry_core::agents::owner_updates::agent_patch;
-use a2a_registry_core::agents::rendering::load_rendered_view;
+use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::search::{lookup_agents, search};
+use a2a_registry_core::search::{lookup_agents, search_agents};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
@@ -37,14 +37,14 @@ async fn visible_replacement(
     let shown = agent_show_checked(&registry.app, caller, &id)
         .await
         .unwrap();
-    let kept = load_rendered_view(&registry.app, caller, &id)
+    let kept = load_cached_agent_view(&registry.app, caller, &id)
         .await
         .unwrap();
     let query = SearchQuery {
         q: Some("old".into()),
         ..SearchQuery::default()
     };
-    let found = search(&registry.app, caller, &query).await.unwrap();
+    let found = search_agents(&registry.app, caller, &query).await.unwrap();
     let found: AgentList = serde_json::from_slice(&found).unwrap();
     let hit = found.agents.into_iter().find(|hit| hit.summary.id == agent);
     let query = LookupQuery {

@@ -3,10 +3,10 @@
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Act, AgentList};
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
-use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
+use a2a_registry_core::agents::similar::{SimilarAgentsQuery, agent_similar};
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::reviews::list::review_show;
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 use uuid::Uuid;
 
@@ -38,7 +38,7 @@ async fn grouped(registry: &InProcessRegistry, query: SearchQuery) -> AgentList 
         group: Some("content".into()),
         ..query
     };
-    let bytes = search(&registry.app, &Caller::default(), &query)
+    let bytes = search_agents(&registry.app, &Caller::default(), &query)
         .await
         .unwrap();
     serde_json::from_slice(&bytes).unwrap()
@@ -107,7 +107,7 @@ async fn duplicates_are_one_hit_for_each_caller(url: &str) {
     }
     // Without grouping nothing is folded.
     let query = words("flights");
-    let bytes = search(&registry.app, &Caller::default(), &query).await;
+    let bytes = search_agents(&registry.app, &Caller::default(), &query).await;
     let list: AgentList = serde_json::from_slice(&bytes.unwrap()).unwrap();
     assert_eq!((list.agents.len(), list.groups), (3, None));
     assert!(
@@ -155,7 +155,7 @@ async fn pages_show_every_group_once(url: &str) {
                 break;
             };
             query.page_token = Some(token);
-            let foreign = search(&registry.app, &Caller::default(), &query).await;
+            let foreign = search_agents(&registry.app, &Caller::default(), &query).await;
             assert!(foreign.is_err(), "a token belongs to its grouping");
         }
         let shown = seen.len();
@@ -181,7 +181,7 @@ async fn similar_agents_are_those_that_the_caller_may_see(url: &str) {
     registry.catch_up().await;
     let anyone = Caller::default();
     let similar = async |caller: &Caller, agent: Uuid| {
-        let query = SimilarQuery::default();
+        let query = SimilarAgentsQuery::default();
         let found = agent_similar(&registry.app, caller, &agent.to_string(), &query).await;
         found.map(|found| {
             assert_eq!(found.mode, "lexical");
@@ -221,7 +221,7 @@ async fn similar_agents_are_those_that_the_caller_may_see(url: &str) {
     let missing = similar(&anyone, other).await.unwrap_err();
     assert_eq!(missing.kind, ErrorKind::NotFound);
     for size in [0, 21] {
-        let query = SimilarQuery {
+        let query = SimilarAgentsQuery {
             page_size: Some(size),
         };
         let refused = agent_similar(&registry.app, &anyone, &own.to_string(), &query).await;

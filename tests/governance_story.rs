@@ -13,9 +13,9 @@ use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::metrics::Metrics;
-use a2a_registry_core::policies::policy_job::run_once;
+use a2a_registry_core::policies::policy_job::run_policy_job_once;
 use a2a_registry_core::policies::waivers::waiver_grant;
-use a2a_registry_core::reviews::break_glass::break_glass;
+use a2a_registry_core::reviews::break_glass::approve_by_break_glass;
 use a2a_registry_core::reviews::break_glass_expiry::expire_break_glasses;
 use a2a_registry_core::reviews::decisions::review_approve;
 use a2a_registry_core::reviews::inbox::load_inbox;
@@ -137,7 +137,7 @@ impl GovernanceStory {
         self.registry.advance(Duration::days(days));
         expire_break_glasses(app).await.unwrap();
         advance_approval_terms(app).await.unwrap();
-        run_once(app, || false).await.unwrap();
+        run_policy_job_once(app, || false).await.unwrap();
     }
 
     /// What happened to the agent, in order.
@@ -203,7 +203,8 @@ impl Participant {
     async fn break_glass(&self, registry: &InProcessRegistry, review: &Review, reason: &str) {
         let Some(person) = &self.person else {
             let decision = decided(review, reason);
-            let broken = break_glass(&registry.app, &self.caller, review.id, &decision).await;
+            let broken =
+                approve_by_break_glass(&registry.app, &self.caller, review.id, &decision).await;
             assert_eq!(broken.unwrap().kind, ReviewKind::BreakGlass);
             return;
         };

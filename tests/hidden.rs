@@ -8,8 +8,8 @@ use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
 use a2a_registry_core::agents::owner_updates::agent_patch;
-use a2a_registry_core::agents::rendering::load_rendered_view;
-use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
+use a2a_registry_core::agents::rendering::load_cached_agent_view;
+use a2a_registry_core::agents::similar::{SimilarAgentsQuery, agent_similar};
 use a2a_registry_core::agents::views::{FindingsQuery, agent_findings, agent_show, agent_versions};
 use a2a_registry_core::collections::actions::{collection_put, collection_show};
 use a2a_registry_core::domains::actions::{domain_recrawl, domain_show};
@@ -80,7 +80,7 @@ async fn compare_all(registry: &InProcessRegistry, who: &Caller, hidden: &str) {
     })
     .await;
     assert_same_reads("rendered", hidden, missing, async |name: &str| {
-        load_rendered_view(app, who, name).await
+        load_cached_agent_view(app, who, name).await
     })
     .await;
     assert_same_reads("versions", hidden, missing, async |name: &str| {
@@ -102,7 +102,7 @@ async fn compare_all(registry: &InProcessRegistry, who: &Caller, hidden: &str) {
     })
     .await;
     assert_same_reads("similar", hidden, missing, async |name: &str| {
-        agent_similar(app, who, name, &SimilarQuery::default()).await
+        agent_similar(app, who, name, &SimilarAgentsQuery::default()).await
     })
     .await;
     for action in ["discover", "invoke"] {
@@ -180,7 +180,9 @@ async fn hidden_and_missing_cost_the_same_reads(url: &str) {
         registry.catch_up().await;
         // What is kept for the admin must not show in the answers to others.
         let admin = &registry.admin;
-        load_rendered_view(&registry.app, admin, &id).await.unwrap();
+        load_cached_agent_view(&registry.app, admin, &id)
+            .await
+            .unwrap();
         load_agent_card(&registry.app, admin, &id, None)
             .await
             .unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use a2a_registry_api::HitFields;
 use a2a_registry_api::search_query::{LookupQuery, SearchQuery};
-use a2a_registry_core::search::{lookup_agents, search};
+use a2a_registry_core::search::{lookup_agents, search_agents};
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ async fn search_page(
         explain,
         ..SearchQuery::default()
     };
-    let bytes = search(&registry.app, &Caller::default(), &query)
+    let bytes = search_agents(&registry.app, &Caller::default(), &query)
         .await
         .unwrap();
     let page: Value = serde_json::from_slice(&bytes).unwrap();
@@ -92,10 +92,10 @@ async fn a_search_shows_what_is_named(url: &str) {
     assert_eq!(members(&hit["skills"][0]), BTreeSet::from(["id", "name"]));
     assert_eq!(hit["matched_skills"].as_array().unwrap().len(), 4);
 
-    let all: Vec<&str> = HitFields::names().collect();
+    let all: Vec<&str> = HitFields::all_names().collect();
     let (whole, _) = search_page(&registry, &all, None).await;
     let whole = &whole["agents"][0];
-    for name in HitFields::names() {
+    for name in HitFields::all_names() {
         let (found, _) = search_page(&registry, &[name], None).await;
         let found = &found["agents"][0];
         let (member, inner) = name.split_once('.').unwrap_or((name, ""));
@@ -153,7 +153,7 @@ async fn pages_go_on_whatever_they_show(url: &str) {
             page_token: token,
             ..SearchQuery::default()
         };
-        let bytes = search(&registry.app, &Caller::default(), &query)
+        let bytes = search_agents(&registry.app, &Caller::default(), &query)
             .await
             .unwrap();
         let page: Value = serde_json::from_slice(&bytes).unwrap();

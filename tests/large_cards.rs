@@ -3,8 +3,8 @@
 
 use a2a_registry_api::search_query::{LookupQuery, SearchQuery};
 use a2a_registry_api::{AgentList, Hit};
-use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
-use a2a_registry_core::search::{lookup_agents, search};
+use a2a_registry_core::agents::similar::{SimilarAgentsQuery, agent_similar};
+use a2a_registry_core::search::{lookup_agents, search_agents};
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ async fn a_large_card_makes_no_large_list(url: &str) {
             explain: words.map(|_| true),
             ..SearchQuery::default()
         };
-        let answer = search(&registry.app, &anyone, &query).await.unwrap();
+        let answer = search_agents(&registry.app, &anyone, &query).await.unwrap();
         assert!(answer.len() < AGENTS * HIT_BYTES, "{} bytes", answer.len());
         let list: AgentList = serde_json::from_slice(&answer).unwrap();
         assert_eq!((list.total, list.agents.len()), (AGENTS as u64, AGENTS));
@@ -91,7 +91,7 @@ async fn a_large_card_makes_no_large_list(url: &str) {
     let found = lookup_agents(&registry.app, &anyone, &query).await.unwrap();
     check(&found.agents, "s0");
     let id = found.agents[0].summary.id.to_string();
-    let similar = agent_similar(&registry.app, &anyone, &id, &SimilarQuery::default()).await;
+    let similar = agent_similar(&registry.app, &anyone, &id, &SimilarAgentsQuery::default()).await;
     check(&similar.unwrap().agents, "s0");
     let agent = agent_show_checked(&registry.app, &anyone, &id)
         .await

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use a2a_crawler::crawl_rate::CrawlRate;
+use a2a_crawler::crawl_rate::CrawlRateLimits;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_store::domains::domains_by_ids;
@@ -118,7 +118,7 @@ async fn lease(store: &Store, now: i64, lease: i64, limit: u64) -> Vec<i64> {
         lease,
         limit,
         reserved: 0,
-        pace: CrawlRate::default(),
+        pace: CrawlRateLimits::default(),
         planned_visits_per_second: 0.0,
     };
     let rows = store.lease_visits(&request).await.unwrap();
@@ -162,7 +162,7 @@ async fn each_domain_gets_its_own_address_block(url: &str) {
     let known: Vec<(i64, String)> = (0..DOMAINS - 1)
         .map(|number| (ids[number], block(number)))
         .collect();
-    let too_many = store.record_networks(&known, NOW).await.unwrap();
+    let too_many = store.record_and_limit_networks(&known, NOW).await.unwrap();
     assert!(too_many.is_empty(), "{too_many:?}");
     for (number, id) in ids.iter().enumerate() {
         let row = domains_by_ids(&store, &[*id]).await.unwrap().remove(0);
@@ -281,7 +281,7 @@ async fn a_returned_visit_may_pause(url: &str) {
 async fn ended_visits_are_not_leased(url: &str) {
     let store = Store::open(&store_options(url)).await.unwrap();
     let ids = with_domains(&store, 2).await;
-    store.end_visits(ids[0]).await.unwrap();
+    store.stop_domain_visits(ids[0]).await.unwrap();
     let write = store.begin_write().await.unwrap();
     write.end_domain(ids[1], NOW).await.unwrap();
     write.commit().await.unwrap();
@@ -304,7 +304,10 @@ async fn an_address_block_has_at_most_two_visits(url: &str) {
         .collect();
     assert_eq!(lease(&first, NOW, 1, 100).await.len(), 40);
     // Like the first visits of a large import, whose blocks are not known yet: two of those in progress go on.
-    let too_many = first.record_networks(&crowded, NOW).await.unwrap();
+    let too_many = first
+        .record_and_limit_networks(&crowded, NOW)
+        .await
+        .unwrap();
     assert_eq!(too_many, ids[2..30]);
     assert!(
         lease(&first, NOW, 2, 100).await.is_empty(),
@@ -374,7 +377,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
                 lease: 7,
                 limit: 1,
                 reserved: 0,
-                pace: CrawlRate::default(),
+                pace: CrawlRateLimits::default(),
                 planned_visits_per_second: 2.0,
             };
             let leased = store.lease_visits(&request).await.unwrap();
@@ -386,7 +389,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
             lease: 1,
             limit: 1_000,
             reserved: 0,
-            pace: CrawlRate {
+            pace: CrawlRateLimits {
                 min_backlog_rate: 0.001,
                 burst_duration: std::time::Duration::from_secs(1),
             },
@@ -402,7 +405,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
     }
     assert_eq!(made.len(), 61 * 4);
     assert!(made.is_sorted(), "the oldest due time comes first");
-    let planned = visit_schedule::visit_schedule(&store, NOW - 7200 * SECOND)
+    let planned = visit_schedule::planned_visit_rates(&store, NOW - 7200 * SECOND)
         .await
         .unwrap();
     assert!(
@@ -565,7 +568,7 @@ async fn places_are_kept_for_single_visits(url: &str) {
             lease: 1,
             limit,
             reserved: 3,
-            pace: CrawlRate::default(),
+            pace: CrawlRateLimits::default(),
             planned_visits_per_second: 1_000.0,
         };
         let leased = store.lease_visits(&request).await.unwrap();
@@ -588,7 +591,7 @@ async fn an_aborted_visit_waits_for_its_hosts_pause(url: &str) {
     let ids = with_domains(&store, 2).await;
     assert_eq!(lease(&store, NOW, 5, 9).await.len(), 2);
     store
-        .record_networks(&[(ids[0], "192.0.2.0/24".into())], NOW)
+        .record_and_limit_networks(&[(ids[0], "192.0.2.0/24".into())], NOW)
         .await
         .unwrap();
     store

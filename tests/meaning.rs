@@ -11,11 +11,11 @@ use a2a_registry_api::{Act, AgentList};
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::embeddings::embedding_progress;
 use a2a_registry_core::embeddings::model_indexer::{
-    IndexerStep, ModelIndexer, open_indexer, purge_unused_models, run_indexer_step,
+    IndexerStepResult, ModelIndexer, open_indexer, purge_unused_models, run_indexer_step,
 };
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_embed::{EmbedError, Embedder, ModelInfo, TextKind};
+use a2a_registry_embed::{EmbedError, Embedder, ModelIdentity, TextKind};
 use a2a_registry_store::vectors;
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -47,7 +47,7 @@ enum EncoderBehaviour {
 /// An encoder that knows [`TOPICS`], and records the texts it gets.
 #[derive(Debug)]
 struct ScriptedEncoder {
-    model: ModelInfo,
+    model: ModelIdentity,
     /// Rotation of the topics' dimensions, so that the vectors of two models differ.
     turn: usize,
     behaviour: Mutex<EncoderBehaviour>,
@@ -56,7 +56,7 @@ struct ScriptedEncoder {
 
 impl ScriptedEncoder {
     fn new(id: &str, turn: usize) -> Arc<Self> {
-        let model = ModelInfo {
+        let model = ModelIdentity {
             id: id.into(),
             name: format!("the {id} model"),
             dimensions: 8,
@@ -104,7 +104,7 @@ impl ScriptedEncoder {
 
 #[async_trait]
 impl Embedder for ScriptedEncoder {
-    fn model(&self) -> &ModelInfo {
+    fn model_identity(&self) -> &ModelIdentity {
         &self.model
     }
 
@@ -141,7 +141,7 @@ async fn open(registry: &InProcessRegistry, encoder: &Arc<ScriptedEncoder>) -> M
 
 /// Lets a model embed every agent.
 async fn finish(registry: &InProcessRegistry, embedding: &mut ModelIndexer) {
-    while run_indexer_step(&registry.app, embedding).await.unwrap() != IndexerStep::Idle {}
+    while run_indexer_step(&registry.app, embedding).await.unwrap() != IndexerStepResult::Idle {}
 }
 
 async fn search_with_mode(registry: &InProcessRegistry, q: &str, mode: Option<&str>) -> AgentList {
@@ -244,7 +244,7 @@ async fn semantic_search_finds_agents_without_a_shared_word(url: &str) {
         ..SearchQuery::default()
     };
     assert!(
-        search(&registry.app, &Caller::default(), &bad)
+        search_agents(&registry.app, &Caller::default(), &bad)
             .await
             .is_err()
     );
@@ -322,7 +322,7 @@ async fn a_changed_agent_is_found_by_its_new_text(url: &str) {
         good(&search_with_mode(&registry, QUESTION, None).await),
         [late.id]
     );
-    let kept = vectors::vector_count(&registry.store, "first")
+    let kept = vectors::vectorized_agent_count(&registry.store, "first")
         .await
         .unwrap();
     assert_eq!(kept, 4);
@@ -368,7 +368,7 @@ async fn a_restart_embeds_nothing_again(url: &str) {
         run_indexer_step(&registry.app, &mut embedding)
             .await
             .unwrap(),
-        IndexerStep::Progress(3)
+        IndexerStepResult::Progress(3)
     ));
     assert!(!embedding.is_complete());
     drop(embedding);
@@ -542,7 +542,7 @@ async fn a_failed_embedding_step_is_retried(url: &str) {
             .is_err()
     );
     assert_eq!(
-        vectors::vector_count(&registry.store, "first")
+        vectors::vectorized_agent_count(&registry.store, "first")
             .await
             .unwrap(),
         0
@@ -575,7 +575,7 @@ async fn one_refused_text_does_not_stop_the_others(url: &str) {
             .is_err()
     );
     assert_eq!(
-        vectors::vector_count(&registry.store, "first")
+        vectors::vectorized_agent_count(&registry.store, "first")
             .await
             .unwrap(),
         0
@@ -616,7 +616,7 @@ async fn pages_do_not_mix_scores(url: &str) {
             page_token: token,
             ..SearchQuery::default()
         };
-        let bytes = search(&registry.app, &Caller::default(), &query)
+        let bytes = search_agents(&registry.app, &Caller::default(), &query)
             .await
             .unwrap();
         serde_json::from_slice::<AgentList>(&bytes).unwrap()
@@ -699,7 +699,9 @@ async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
         .unwrap()
     {}
     assert_eq!(
-        vectors::vector_count(&registry.store, "old").await.unwrap(),
+        vectors::vectorized_agent_count(&registry.store, "old")
+            .await
+            .unwrap(),
         0
     );
     assert_eq!(
@@ -711,7 +713,9 @@ async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
     );
     assert_eq!(embedding_progress(&registry.app).len(), 1);
     assert_eq!(
-        vectors::vector_count(&registry.store, "new").await.unwrap(),
+        vectors::vectorized_agent_count(&registry.store, "new")
+            .await
+            .unwrap(),
         3
     );
 }

@@ -35,7 +35,7 @@ use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::domains::register;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::error::AppError;
-use a2a_registry_core::ownership::verify::{lease_due_check, run_leased_check};
+use a2a_registry_core::ownership::verify::{lease_due_domain_check, run_leased_domain_check};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
 use time::Duration;
@@ -137,8 +137,8 @@ impl OwnershipSetup {
     async fn run_due_checks(&self) -> usize {
         let app = &self.registry.app;
         let mut count = 0;
-        while let Some(check) = lease_due_check(app).await.unwrap() {
-            run_leased_check(app, &check).await.unwrap();
+        while let Some(check) = lease_due_domain_check(app).await.unwrap() {
+            run_leased_domain_check(app, &check).await.unwrap();
             count += 1;
         }
         count

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use a2a_registry_api::Act;
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ async fn search_page(registry: &InProcessRegistry, token: Option<String>) -> Val
         ..SearchQuery::default()
     };
     let caller = Caller::default();
-    let answer = search(&registry.app, &caller, &query).await.unwrap();
+    let answer = search_agents(&registry.app, &caller, &query).await.unwrap();
     serde_json::from_slice(&answer).unwrap()
 }
 
@@ -87,7 +87,7 @@ async fn a_page_token_is_good_in_a_later_process(url: &str) {
         page_size: Some(100),
         ..SearchQuery::default()
     };
-    let whole = search(&registry.app, &Caller::default(), &whole).await;
+    let whole = search_agents(&registry.app, &Caller::default(), &whole).await;
     let whole: Value = serde_json::from_slice(&whole.unwrap()).unwrap();
     let mut shown = agent_names(&first);
     let mut token = next_token(&first);

@@ -1,6 +1,8 @@
 //! Policies on finding agents, on both databases: on every surface that shows agents, for every caller, across
 //! restarts, in every replica, and while one set replaces another.
 
+mod reviews;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_registry_api::search_query::{LookupQuery, SearchQuery, SuggestQuery};
@@ -14,22 +16,21 @@ use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::agents::owner_updates::agent_patch;
-use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
+use a2a_registry_core::agents::similar::{SimilarAgentsQuery, agent_similar};
 use a2a_registry_core::collections::actions::{collection_delete, collection_put};
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::policies::access_decision::decide_access;
-use a2a_registry_core::policies::policy_tests::policies_test;
+use a2a_registry_core::policies::policy_cases::policies_test;
 use a2a_registry_core::policies::preview::policies_preview;
 use a2a_registry_core::policies::sets::{
-    PoliciesQuery, policies_put, policies_show, policy_history,
+    PolicySetQuery, policies_put, policies_show, policy_history,
 };
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::reviews::list::review_show;
 use a2a_registry_core::search::indexing::apply_next_events;
 use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
-use a2a_registry_core::search::{count_listed_agents, lookup_agents, search, suggest};
+use a2a_registry_core::search::{count_public_agents, lookup_agents, search_agents, suggest};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
 use uuid::Uuid;
@@ -146,7 +147,7 @@ async fn exposures(
         facets: vec!["tag".into(), "domain".into()],
         ..SearchQuery::default()
     };
-    let bytes = search(app, caller, &words).await.unwrap();
+    let bytes = search_agents(app, caller, &words).await.unwrap();
     let list: AgentList = serde_json::from_slice(&bytes).unwrap();
     let facets = serde_json::to_string(&list.facets).unwrap();
     let url = LookupQuery {
@@ -156,7 +157,13 @@ async fn exposures(
     let looked_up = lookup_agents(app, caller, &url).await;
     let beginning = SuggestQuery { q: "quoru".into() };
     let completed = suggest(app, caller, &beginning).await.unwrap();
-    let similar = agent_similar(app, caller, &other.to_string(), &SimilarQuery::default()).await;
+    let similar = agent_similar(
+        app,
+        caller,
+        &other.to_string(),
+        &SimilarAgentsQuery::default(),
+    )
+    .await;
     let similar = similar.unwrap().agents;
     let decision = DecisionRequest {
         action: "discover".into(),
@@ -216,7 +223,7 @@ async fn a_forbidden_agent_shows_nowhere(url: &str) {
     for caller in [&nobody, &reader, &curator] {
         assert!(seen(caller).await);
     }
-    assert_eq!(count_listed_agents(&registry.app).await, 5);
+    assert_eq!(count_public_agents(&registry.app).await, 5);
     let secret = (
         "secret",
         "forbid (principal, action == Action::\"discover\", resource) when { resource.domain like \"secret.*\" };",
@@ -226,7 +233,7 @@ async fn a_forbidden_agent_shows_nowhere(url: &str) {
     for (caller, expected) in [(&nobody, false), (&reader, false), (&curator, true)] {
         assert_eq!(seen(caller).await, expected);
     }
-    assert_eq!(count_listed_agents(&registry.app).await, 4);
+    assert_eq!(count_public_agents(&registry.app).await, 4);
     // Whoever registered it sees it whatever policies say.
     let keeper = register_as(&registry, "keeper").await;
     assert!(
@@ -380,7 +387,7 @@ async fn groups_find_what_a_scan_finds(url: &str) {
                 page_token: token,
                 ..SearchQuery::default()
             };
-            let bytes = search(&registry.app, caller, &query).await.unwrap();
+            let bytes = search_agents(&registry.app, caller, &query).await.unwrap();
             let list: AgentList = serde_json::from_slice(&bytes).unwrap();
             assert_eq!(list.total, scan(None).len() as u64);
             for value in &list.facets["tag"].values {
@@ -437,7 +444,9 @@ async fn no_answer_mixes_two_sets(url: &str) {
                     facets: vec!["domain".into()],
                     ..SearchQuery::default()
                 };
-                let bytes = search(&app, &Caller::default(), &query).await.unwrap();
+                let bytes = search_agents(&app, &Caller::default(), &query)
+                    .await
+                    .unwrap();
                 let list: AgentList = serde_json::from_slice(&bytes).unwrap();
                 let hits: BTreeSet<Uuid> = list.agents.iter().map(|hit| hit.summary.id).collect();
                 assert_eq!(list.total, hits.len() as u64);
@@ -550,7 +559,7 @@ async fn a_collection_is_a_fact(url: &str) {
         put.await.unwrap();
     };
     let newest = async || {
-        let shown = policies_show(app, admin, &PoliciesQuery::default()).await;
+        let shown = policies_show(app, admin, &PolicySetQuery::default()).await;
         shown.unwrap().number
     };
     holds("domain:one.agents-test.com").await;
@@ -638,7 +647,7 @@ async fn sets_are_numbered_and_never_lost(url: &str) {
     let registry = InProcessRegistry::new(url).await;
     let (app, admin) = (&registry.app, &registry.admin);
     let shown =
-        async |number: Option<u64>| policies_show(app, admin, &PoliciesQuery { number }).await;
+        async |number: Option<u64>| policies_show(app, admin, &PolicySetQuery { number }).await;
     let shipped = shown(None).await.unwrap();
     assert_eq!((shipped.number, shipped.in_force), (0, 0));
     let written = shipped.policies.iter().filter(|policy| !policy.shipped);
@@ -678,7 +687,7 @@ async fn sets_are_numbered_and_never_lost(url: &str) {
     registry.catch_up().await;
     assert_eq!(shown(None).await.unwrap().in_force, 2);
     let publisher = caller(&registry, "publisher", Role::Publisher).await;
-    let none = policies_show(app, &publisher, &PoliciesQuery::default()).await;
+    let none = policies_show(app, &publisher, &PolicySetQuery::default()).await;
     assert_eq!(none.unwrap_err().kind, ErrorKind::Forbidden);
     let none = policies_put(
         app,
@@ -741,7 +750,7 @@ async fn each_replica_switches_by_itself() {
     let number = put_policies(&first, &[("none", none)]).await;
     first.catch_up().await;
     let in_force = async |registry: &InProcessRegistry| {
-        let shown = policies_show(&registry.app, &registry.admin, &PoliciesQuery::default()).await;
+        let shown = policies_show(&registry.app, &registry.admin, &PolicySetQuery::default()).await;
         shown.unwrap().in_force
     };
     assert_eq!(in_force(&first).await, number);
@@ -755,48 +764,4 @@ async fn each_replica_switches_by_itself() {
     let third = first.second_process().await;
     assert_eq!(in_force(&third).await, number);
     assert!(all_found(&third, &nobody).await.is_empty());
-}
-
-/// Who decides a review is told which policies match, those that only try included; the sponsor is a fact for them.
-#[tokio::test]
-async fn a_review_names_the_policies_that_match() {
-    let database = Database::sqlite();
-    let registry = InProcessRegistry::new(database.url()).await;
-    let unsponsored = "@mode(\"dry_run\") forbid (principal, action == Action::\"discover\", resource) when { !resource.sponsor_present };";
-    let other = "forbid (principal, action == Action::\"invoke\", resource) when { resource.tags.contains(\"nothing\") };";
-    put_policies(
-        &registry,
-        &[
-            ("open", OPEN),
-            ("unsponsored", unsponsored),
-            ("other", other),
-        ],
-    )
-    .await;
-    registry.catch_up().await;
-    let agent = registry
-        .register_with_card("one.agents-test.com", &card_bytes("One", "x"))
-        .await;
-    let review = registry.find_open_review(agent.id).await.unwrap();
-    let shown = review_show(&registry.app, &registry.admin, review.id)
-        .await
-        .unwrap();
-    let named: Vec<(&str, &str, &str)> = shown
-        .policies
-        .iter()
-        .map(|policy| {
-            (
-                policy.id.as_str(),
-                policy.mode.as_str(),
-                policy.effect.as_str(),
-            )
-        })
-        .collect();
-    assert_eq!(
-        named,
-        [
-            ("open", "enforce", "permit"),
-            ("unsponsored", "dry_run", "forbid")
-        ]
-    );
 }

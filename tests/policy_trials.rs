@@ -4,11 +4,11 @@ use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentPatch, GroupMembers, PolicyCase, PolicyCases};
 use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::agents::owner_updates::agent_patch;
-use a2a_registry_core::agents::rendering::load_rendered_view;
+use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::policies::dry_run::policy_dry_run;
-use a2a_registry_core::policies::policy_job::run_once;
-use a2a_registry_core::policies::policy_tests::policies_test;
+use a2a_registry_core::policies::policy_cases::policies_test;
+use a2a_registry_core::policies::policy_job::run_policy_job_once;
 use a2a_registry_core::policies::preview::policies_preview;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_domain::lifecycle::Visibility;
@@ -100,7 +100,7 @@ async fn a_preview_compares_everybody_whom_policies_name(url: &str) {
     let told = policies_preview(&registry.app, &registry.admin, &policies(&many))
         .await
         .unwrap();
-    let left_out = |warning: &String| warning.starts_with("3 further");
+    let left_out = |warning: &String| warning.starts_with("3 more");
     assert!(told.warnings.iter().any(left_out), "{:?}", told.warnings);
 }
 
@@ -118,7 +118,7 @@ async fn a_dry_run_tells_what_it_would_have_changed(url: &str) {
     let admit = "@mode(\"dry_run\") permit (principal, action == Action::\"admit\", resource);";
     apply_policies(&registry, &[OPEN, ("hide", hide), ("admit-all", admit)]).await;
     let told = async |policy: &str| {
-        run_once(&registry.app, || false).await.unwrap();
+        run_policy_job_once(&registry.app, || false).await.unwrap();
         policy_dry_run(&registry.app, &registry.admin, policy)
             .await
             .unwrap()
@@ -131,7 +131,7 @@ async fn a_dry_run_tells_what_it_would_have_changed(url: &str) {
     registry
         .search_all(&registry.admin, &SearchQuery::default())
         .await;
-    load_rendered_view(&registry.app, &reader, &payer.to_string())
+    load_cached_agent_view(&registry.app, &reader, &payer.to_string())
         .await
         .unwrap();
     let hidden = told("hide").await;

@@ -1,6 +1,6 @@
 //! Leases of proof checks: they work like those of visits, with the same politeness (docs/ownership.md#rechecks).
 
-use a2a_crawler::crawl_rate::CrawlRate;
+use a2a_crawler::crawl_rate::CrawlRateLimits;
 use a2a_registry_domain::ownership::OptOut;
 use a2a_registry_store::Store;
 use a2a_registry_store::check_leases::{CheckLeaseRequest, DueCheck};
@@ -70,7 +70,7 @@ async fn lease_visits(store: &Store, now: i64) -> Vec<i64> {
         lease: -now,
         limit: 100,
         reserved: 0,
-        pace: CrawlRate::default(),
+        pace: CrawlRateLimits::default(),
         planned_visits_per_second: 1_000.0,
     };
     let rows = store.lease_visits(&request).await.unwrap();
@@ -205,7 +205,7 @@ async fn a_requested_visit_does_not_override_an_opt_out(url: &str) {
         opted_out_by: Some(OptOut::Owner.into()),
         ..domain_row(&store, ids[0]).await
     };
-    write.update_domain(&opted_out).await.unwrap();
+    write.set_domain_ownership(&opted_out).await.unwrap();
     write.pause_visits(ids[0]).await.unwrap();
     write.commit().await.unwrap();
     end_check(&store, &check, NOW).await;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_registry_api::search_query::{SearchQuery, SuggestQuery};
 use a2a_registry_core::domains::withdrawal::domain_delete;
-use a2a_registry_core::search::{self, count_listed_agents, suggest};
+use a2a_registry_core::search::{self, count_public_agents, suggest};
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::Value;
 
@@ -39,7 +39,9 @@ fn random_words(dice: &mut SeededRng, most: usize) -> String {
 }
 
 async fn search(registry: &InProcessRegistry, caller: &Caller, query: &SearchQuery) -> Value {
-    let answer = search::search(&registry.app, caller, query).await.unwrap();
+    let answer = search::search_agents(&registry.app, caller, query)
+        .await
+        .unwrap();
     serde_json::from_slice(&answer).unwrap()
 }
 
@@ -195,10 +197,10 @@ async fn hidden_agents_change_no_score(url: &str) {
         ..SearchQuery::default()
     };
     let anybody = Caller::default();
-    let before = search::search(&registry.app, &anybody, &query)
+    let before = search::search_agents(&registry.app, &anybody, &query)
         .await
         .unwrap();
-    assert_eq!(count_listed_agents(&registry.app).await, 6);
+    assert_eq!(count_public_agents(&registry.app).await, 6);
     for number in 10..16 {
         let domain = format!("d{number}.agents-test.com");
         let text = "cheap flights flights hotels ".repeat(number);
@@ -207,20 +209,20 @@ async fn hidden_agents_change_no_score(url: &str) {
             .await;
         registry.catch_up().await;
         assert_eq!(
-            search::search(&registry.app, &anybody, &query)
+            search::search_agents(&registry.app, &anybody, &query)
                 .await
                 .unwrap(),
             before
         );
     }
-    assert_eq!(count_listed_agents(&registry.app).await, 6);
+    assert_eq!(count_public_agents(&registry.app).await, 6);
     // A deletion of such an agent changes nothing either.
     domain_delete(&registry.app, &registry.admin, "d12.agents-test.com")
         .await
         .unwrap();
     registry.catch_up().await;
     assert_eq!(
-        search::search(&registry.app, &anybody, &query)
+        search::search_agents(&registry.app, &anybody, &query)
             .await
             .unwrap(),
         before

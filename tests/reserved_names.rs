@@ -8,7 +8,7 @@ use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::policies::policy_tests::policies_test;
+use a2a_registry_core::policies::policy_cases::policies_test;
 use a2a_registry_core::policies::sets::policies_put;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_domain::role::Role;

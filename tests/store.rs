@@ -11,7 +11,7 @@ use a2a_registry_core::config::Config;
 use a2a_registry_core::crawl::ingest::ingest_outcomes;
 use a2a_registry_core::domains::withdrawal::domain_delete;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::reviews::decisions::{review_approve, review_reject};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::coverage::CoverageLevel;
@@ -357,7 +357,7 @@ async fn exactly_one_process_makes_the_admin_token_on_postgres() {
         config.store.database = database.url().into();
         config.search.writer_megabytes = 15;
         let clock = Arc::new(a2a_crawler::SystemClock);
-        let network = Network::offline(&config, clock.clone()).unwrap();
+        let network = NetworkAccess::offline(&config, clock.clone()).unwrap();
         tokio::spawn(start_registry(
             config,
             clock,

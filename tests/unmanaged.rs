@@ -3,10 +3,10 @@
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentPatch, Registration};
 use a2a_registry_core::agents::owner_updates::agent_patch;
-use a2a_registry_core::config::Registration as Admission;
+use a2a_registry_core::config::RegistrationAccess as Admission;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 
 use crate::support::both_databases;
@@ -84,6 +84,6 @@ async fn an_agent_is_unmanaged_until_somebody_answers_for_it(url: &str) {
         ["nobodys.dev"]
     );
 
-    let neither = search(&registry.app, &anybody, &unmanaged("perhaps")).await;
+    let neither = search_agents(&registry.app, &anybody, &unmanaged("perhaps")).await;
     assert_eq!(neither.unwrap_err().kind, ErrorKind::Invalid);
 }

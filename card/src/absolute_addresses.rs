@@ -32,7 +32,7 @@ pub fn with_absolute_addresses<'c>(card: &'c AgentCard, card_url: &Url) -> Cow<'
     }
     let mut card = card.clone();
     for interface in &mut card.interfaces {
-        if let Some(url) = absolute_url(interface, card_url) {
+        if let Some(url) = complete_partial_address(interface, card_url) {
             interface.url = url.into();
         }
     }
@@ -47,7 +47,7 @@ pub fn has_partial_address(card: &AgentCard) -> bool {
 }
 
 /// The absolute form of a partial address; `None` for any other address.
-pub(crate) fn absolute_url(interface: &Interface, card_url: &Url) -> Option<Url> {
+pub(crate) fn complete_partial_address(interface: &Interface, card_url: &Url) -> Option<Url> {
     let text = interface.url.as_str();
     let url = match partial_address_kind(interface)? {
         PartialAddressKind::Relative => card_url.join(text).ok()?,
@@ -114,14 +114,14 @@ fn is_host(authority: &str, has_path: bool) -> bool {
 mod tests {
     use super::*;
 
-    fn absolute_text(url: &str, binding: &str) -> Option<String> {
+    fn completed_address(url: &str, binding: &str) -> Option<String> {
         let interface = Interface {
             url: url.to_owned(),
             binding: binding.to_owned(),
             ..Interface::default()
         };
         let card_url = "https://desk.io/agents/card.json".parse().unwrap();
-        absolute_url(&interface, &card_url).map(String::from)
+        complete_partial_address(&interface, &card_url).map(String::from)
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             ("agent:8080/a2a", "https://agent:8080/a2a"),
         ] {
             assert_eq!(
-                absolute_text(url, "JSONRPC").as_deref(),
+                completed_address(url, "JSONRPC").as_deref(),
                 Some(expected),
                 "{url}"
             );
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_stays_as_it_is() {
+    fn other_addresses_stay_unchanged() {
         for url in [
             "",
             "https://desk.io/a2a",
@@ -164,9 +164,9 @@ mod tests {
             "urn:air:desk.io/x",
             "/with space",
         ] {
-            assert_eq!(absolute_text(url, "JSONRPC"), None, "{url}");
+            assert_eq!(completed_address(url, "JSONRPC"), None, "{url}");
         }
-        assert_eq!(absolute_text("desk.io:443", "GRPC"), None);
-        assert_eq!(absolute_text("//", "JSONRPC"), None);
+        assert_eq!(completed_address("desk.io:443", "GRPC"), None);
+        assert_eq!(completed_address("//", "JSONRPC"), None);
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::wire::informal_credentials;
-use crate::wire::v0_2::kind_from_label;
+use crate::wire::v0_2::scheme_kind_from_label;
 use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
 
 /// Requirements of a card: the alternatives by which a caller can authenticate.
@@ -80,7 +80,7 @@ fn resolve_auth_scheme<'a>(
 ) -> AuthScheme<'a> {
     let kind = match declared_schemes.get(name) {
         Some(scheme) => Some(Cow::Borrowed(&scheme.kind)),
-        None => match kind_from_label(name) {
+        None => match scheme_kind_from_label(name) {
             SchemeKind::Other { .. } => None,
             kind => Some(Cow::Owned(kind)),
         },

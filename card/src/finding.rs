@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::hidden_characters;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::rule::{Rule, Severity};
 use crate::rules;
 
@@ -45,27 +45,32 @@ pub(crate) struct FindingCollector {
 
 impl FindingCollector {
     /// Adds a finding: `rule` is broken at `pointer`, by `found_text`.
-    pub(crate) fn add(&mut self, rule: &Rule, pointer: &Pointer<'_>, found_text: &str) {
+    pub(crate) fn add(&mut self, rule: &Rule, pointer: &JsonPointer<'_>, found_text: &str) {
         if self.is_full {
             return;
         }
         if self.findings.len() + 1 == MAX_FINDINGS {
             self.is_full = true;
             self.findings
-                .push(new_finding(&rules::FINDINGS_CUT, &Pointer::Root, ""));
+                .push(new_finding(&rules::FINDINGS_CUT, &JsonPointer::Root, ""));
             return;
         }
         self.findings.push(new_finding(rule, pointer, found_text));
     }
 
-    pub(crate) fn add_value(&mut self, rule: &Rule, pointer: &Pointer<'_>, found_value: &Value) {
+    pub(crate) fn add_with_value(
+        &mut self,
+        rule: &Rule,
+        pointer: &JsonPointer<'_>,
+        found_value: &Value,
+    ) {
         if !self.is_full {
-            self.add(rule, pointer, &quote_json(found_value));
+            self.add(rule, pointer, &json_excerpt(found_value));
         }
     }
 
     /// Adds a finding once per card, for faults that occur throughout a document.
-    pub(crate) fn add_once(&mut self, rule: &Rule, pointer: &Pointer<'_>, found_text: &str) {
+    pub(crate) fn add_once(&mut self, rule: &Rule, pointer: &JsonPointer<'_>, found_text: &str) {
         if !self.reported_once.contains(&rule.id) {
             self.reported_once.push(rule.id);
             self.add(rule, pointer, found_text);
@@ -75,27 +80,27 @@ impl FindingCollector {
     /// Adds a finding for a value that is not of the expected type and cannot be read.
     pub(crate) fn add_wrong_type(
         &mut self,
-        pointer: &Pointer<'_>,
+        pointer: &JsonPointer<'_>,
         found_value: &Value,
         expected: &str,
     ) {
-        self.add_value(&rules::MEMBER_TYPE, pointer, found_value);
-        self.set_expected(expected);
+        self.add_with_value(&rules::MEMBER_TYPE, pointer, found_value);
+        self.set_last_expected(expected);
     }
 
     /// Adds a finding for a value that is not of the expected type but can still be read.
     pub(crate) fn add_coerced_type(
         &mut self,
-        pointer: &Pointer<'_>,
+        pointer: &JsonPointer<'_>,
         found_value: &Value,
         expected: &str,
     ) {
-        self.add_value(&rules::MEMBER_COERCED, pointer, found_value);
-        self.set_expected(expected);
+        self.add_with_value(&rules::MEMBER_COERCED, pointer, found_value);
+        self.set_last_expected(expected);
     }
 
     /// Sets the requirement of the last finding, for rules that apply to many members.
-    pub(crate) fn set_expected(&mut self, expected: &str) {
+    pub(crate) fn set_last_expected(&mut self, expected: &str) {
         if !self.is_full
             && let Some(last) = self.findings.last_mut()
         {
@@ -108,12 +113,12 @@ impl FindingCollector {
     }
 }
 
-fn new_finding(rule: &Rule, pointer: &Pointer<'_>, found_text: &str) -> Finding {
+fn new_finding(rule: &Rule, pointer: &JsonPointer<'_>, found_text: &str) -> Finding {
     Finding {
         rule: rule.id.to_owned(),
         severity: rule.severity,
         pointer: pointer.to_json_pointer(),
-        found: display_found(found_text),
+        found: escape_found_text(found_text),
         wanted: rule.summary.to_owned(),
         hint: rule.hint.to_owned(),
         section: rule.section.to_owned(),
@@ -121,12 +126,12 @@ fn new_finding(rule: &Rule, pointer: &Pointer<'_>, found_text: &str) -> Finding 
 }
 
 /// Cuts to [`MAX_FOUND_CHARS`] and escapes invisible characters.
-fn display_found(found_text: &str) -> String {
+fn escape_found_text(found_text: &str) -> String {
     hidden_characters::escape_and_truncate(found_text, MAX_FOUND_CHARS)
 }
 
 /// The start of a value's JSON, without writing the rest of it.
-fn quote_json(value: &Value) -> String {
+fn json_excerpt(value: &Value) -> String {
     struct BoundedWriter(Vec<u8>);
     impl io::Write for BoundedWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -155,12 +160,12 @@ mod tests {
     fn the_list_ends_at_its_bound_and_says_so() {
         let mut findings = FindingCollector::default();
         for _ in 0..MAX_FINDINGS - 1 {
-            findings.add(&rules::SKILL_TEXT, &Pointer::Root, "x");
+            findings.add(&rules::SKILL_TEXT, &JsonPointer::Root, "x");
         }
         assert_eq!(findings.findings.len(), MAX_FINDINGS - 1);
         assert!(findings.findings.iter().all(|f| f.rule == "skill.text"));
-        findings.add(&rules::SKILL_TEXT, &Pointer::Root, "x");
-        findings.add(&rules::SKILL_TEXT, &Pointer::Root, "x");
+        findings.add(&rules::SKILL_TEXT, &JsonPointer::Root, "x");
+        findings.add(&rules::SKILL_TEXT, &JsonPointer::Root, "x");
         let list = findings.into_findings();
         assert_eq!(list.len(), MAX_FINDINGS);
         assert_eq!(list[MAX_FINDINGS - 1].rule, "findings.cut");
@@ -168,17 +173,17 @@ mod tests {
 
     #[test]
     fn what_was_found_is_short_and_visible() {
-        let found = display_found(&format!("a\u{202e}b\u{1b}{}", "c".repeat(500)));
+        let found = escape_found_text(&format!("a\u{202e}b\u{1b}{}", "c".repeat(500)));
         assert!(found.starts_with("a\\u{202e}b\\u{1b}ccc"));
         assert!(found.ends_with('…'));
         assert_eq!(found.chars().count(), MAX_FOUND_CHARS);
-        assert_eq!(display_found("kurz"), "kurz");
+        assert_eq!(escape_found_text("kurz"), "kurz");
     }
 
     #[test]
     fn quoting_a_huge_value_writes_only_its_beginning() {
         let huge = Value::Array(vec![Value::from("x".repeat(1_000)); 10_000]);
-        assert!(quote_json(&huge).len() < 20 * MAX_FOUND_CHARS);
-        assert_eq!(quote_json(&Value::Null), "null");
+        assert!(json_excerpt(&huge).len() < 20 * MAX_FOUND_CHARS);
+        assert_eq!(json_excerpt(&Value::Null), "null");
     }
 }

@@ -27,7 +27,7 @@ pub fn is_hidden_character(character: char) -> bool {
 
 /// Whether the text has a hidden character, or a joiner or selector after a character that takes none.
 pub(crate) fn has_hidden_characters(text: &str) -> bool {
-    !is_plain_ascii(text) && characters_with_hidden(text).any(|(_, hidden)| hidden)
+    !is_plain_ascii(text) && characters_with_hidden_flag(text).any(|(_, hidden)| hidden)
 }
 
 /// Whether the text is ASCII without controls, checked without decoding it. Nearly every text is.
@@ -37,7 +37,7 @@ fn is_plain_ascii(text: &str) -> bool {
 }
 
 /// Every character, with whether it is hidden at its position.
-fn characters_with_hidden(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
+fn characters_with_hidden_flag(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
     let mut previous = ' ';
     text.chars().map(move |character| {
         let is_hidden = match character {
@@ -92,7 +92,7 @@ pub fn terminal_safe_json(json: &str) -> Cow<'_, str> {
     }
     let mut visible = String::with_capacity(json.len() + 16);
     let mut units = [0; 2];
-    for (character, hidden) in characters_with_hidden(json) {
+    for (character, hidden) in characters_with_hidden_flag(json) {
         if hidden {
             // The character can only be inside a string, where every character may be escaped.
             for unit in character.encode_utf16(&mut units) {

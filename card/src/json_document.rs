@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::json_scan::scan_json;
 use crate::parse_error::{MAX_CARD_BYTES, ParseError};
 use crate::rule::Rule;
@@ -35,24 +35,24 @@ pub(crate) fn parse_json(
     nul_handling: NulHandling,
     out: &mut FindingCollector,
 ) -> Result<JsonDocument, ParseError> {
-    parse_tree(bytes, nul_handling, DuplicateNames::Last, out)
+    parse_tree(bytes, nul_handling, DuplicateNameHandling::Last, out)
 }
 
 /// Parses a document with everything that any parser could see in it: U+0000 and repeated members are kept.
 ///
 /// The last of several members with one name keeps the name; each earlier one is renamed to its name, U+0000 and a
 /// number. A U+0000 in a name of the document itself is doubled, so that no two documents give the same tree.
-pub(crate) fn parse_with_duplicates(bytes: &[u8]) -> Result<JsonDocument, ParseError> {
+pub(crate) fn parse_json_with_duplicates(bytes: &[u8]) -> Result<JsonDocument, ParseError> {
     parse_tree(
         bytes,
         NulHandling::Keep,
-        DuplicateNames::All,
+        DuplicateNameHandling::All,
         &mut FindingCollector::default(),
     )
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DuplicateNames {
+enum DuplicateNameHandling {
     Last,
     All,
 }
@@ -60,7 +60,7 @@ enum DuplicateNames {
 fn parse_tree(
     bytes: &[u8],
     nul_handling: NulHandling,
-    duplicate_names: DuplicateNames,
+    duplicate_names: DuplicateNameHandling,
     out: &mut FindingCollector,
 ) -> Result<JsonDocument, ParseError> {
     if bytes.len() > MAX_CARD_BYTES {
@@ -68,7 +68,7 @@ fn parse_tree(
     }
     let body = match bytes.strip_prefix(b"\xef\xbb\xbf") {
         Some(body) => {
-            out.add(&rules::JSON_BOM, &Pointer::Root, "U+FEFF");
+            out.add(&rules::JSON_BOM, &JsonPointer::Root, "U+FEFF");
             body
         }
         None => bytes,
@@ -80,7 +80,7 @@ fn parse_tree(
             let (line, column) = line_and_column(body, place);
             out.add(
                 rule,
-                &Pointer::Root,
+                &JsonPointer::Root,
                 &format!("line {line}, column {column}"),
             );
         }
@@ -94,7 +94,7 @@ fn parse_tree(
 
     let mut parser = serde_json::Deserializer::from_slice(&scan_result.bytes);
     let root_seed = NodeSeed {
-        pointer: &Pointer::Root,
+        pointer: &JsonPointer::Root,
         state: &mut TreeBuilderState {
             nul_handling,
             duplicate_names,
@@ -113,7 +113,7 @@ fn parse_tree(
 const MIN_CONTAINER_BYTES: usize = 8;
 
 /// Parses a document again without findings; null if [`parse_json`] rejects it. U+0000 may stay in text.
-pub(crate) fn parse_without_findings(bytes: &[u8]) -> Value {
+pub(crate) fn parse_json_without_findings(bytes: &[u8]) -> Value {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let containers = body.iter().filter(|byte| matches!(byte, b'[' | b'{'));
     let directly_parsed = if bytes.len() <= MAX_CARD_BYTES
@@ -181,14 +181,14 @@ fn line_and_column(bytes: &[u8], offset: usize) -> (usize, usize) {
 
 struct TreeBuilderState<'s> {
     nul_handling: NulHandling,
-    duplicate_names: DuplicateNames,
+    duplicate_names: DuplicateNameHandling,
     exact: &'s mut bool,
     out: &'s mut FindingCollector,
 }
 
 impl TreeBuilderState<'_> {
     /// Reports U+0000 and hidden characters in a text or a name, and replaces U+0000 where required.
-    fn check_text(&mut self, pointer: &Pointer<'_>, mut text: String) -> String {
+    fn check_and_clean_text(&mut self, pointer: &JsonPointer<'_>, mut text: String) -> String {
         if !hidden_characters::has_hidden_characters(&text) {
             return text;
         }
@@ -206,7 +206,7 @@ impl TreeBuilderState<'_> {
 }
 
 struct NodeSeed<'p, 's, 'f> {
-    pointer: &'p Pointer<'p>,
+    pointer: &'p JsonPointer<'p>,
     state: &'s mut TreeBuilderState<'f>,
 }
 
@@ -247,12 +247,15 @@ impl<'de> Visitor<'de> for NodeSeed<'_, '_, '_> {
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
         Ok(Value::String(
-            self.state.check_text(self.pointer, value.to_owned()),
+            self.state
+                .check_and_clean_text(self.pointer, value.to_owned()),
         ))
     }
 
     fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(self.state.check_text(self.pointer, value)))
+        Ok(Value::String(
+            self.state.check_and_clean_text(self.pointer, value),
+        ))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
@@ -280,10 +283,10 @@ impl<'de> Visitor<'de> for NodeSeed<'_, '_, '_> {
         let mut map = Map::new();
         // Counts the earlier members of each repeated name.
         let mut earlier_counts: HashMap<String, usize> = HashMap::new();
-        let keep_all = self.state.duplicate_names == DuplicateNames::All;
+        let keep_all = self.state.duplicate_names == DuplicateNameHandling::All;
         while let Some(mut name) = members.next_key::<String>()? {
             if hidden_characters::has_hidden_characters(&name) {
-                name = self.state.check_text(self.pointer, name);
+                name = self.state.check_and_clean_text(self.pointer, name);
                 if keep_all {
                     name = name.replace('\0', "\0\0");
                 }
@@ -352,8 +355,8 @@ mod tests {
                 )
                 .unwrap()
                 .value,
-                parse_without_findings(card.as_bytes()),
-                parse_with_duplicates(card.as_bytes()).unwrap().value,
+                parse_json_without_findings(card.as_bytes()),
+                parse_json_with_duplicates(card.as_bytes()).unwrap().value,
             ] {
                 // An element takes at least two bytes of text, and at most twice its room.
                 let most = card.len() * size_of::<Value>();

@@ -8,21 +8,21 @@ const MAX_POINTER_BYTES: usize = 1_024;
 
 /// A position in a document: a chain of borrowed segments, so that walking a card allocates nothing.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Pointer<'a> {
+pub(crate) enum JsonPointer<'a> {
     Root,
-    Name(&'a Pointer<'a>, &'a str),
-    Index(&'a Pointer<'a>, usize),
+    Name(&'a JsonPointer<'a>, &'a str),
+    Index(&'a JsonPointer<'a>, usize),
     /// A member of a member, for a nested card, which is read as if its members were one level higher.
-    NestedName(&'a Pointer<'a>, &'a str, &'a str),
+    NestedName(&'a JsonPointer<'a>, &'a str, &'a str),
 }
 
-impl<'a> Pointer<'a> {
+impl<'a> JsonPointer<'a> {
     pub(crate) fn member(&'a self, name: &'a str) -> Self {
-        Pointer::Name(self, name)
+        JsonPointer::Name(self, name)
     }
 
     pub(crate) fn element(&'a self, index: usize) -> Self {
-        Pointer::Index(self, index)
+        JsonPointer::Index(self, index)
     }
 
     pub(crate) fn to_json_pointer(self) -> String {
@@ -34,16 +34,18 @@ impl<'a> Pointer<'a> {
     /// Appends the segments; false if one does not fit, which ends the whole pointer.
     fn write_segments(&self, text: &mut String) -> bool {
         match self {
-            Pointer::Root => true,
-            Pointer::Name(parent, name) => parent.write_segments(text) && write_segment(text, name),
-            Pointer::Index(parent, index) => {
+            JsonPointer::Root => true,
+            JsonPointer::Name(parent, name) => {
+                parent.write_segments(text) && write_segment(text, name)
+            }
+            JsonPointer::Index(parent, index) => {
                 parent.write_segments(text) && {
                     // Writing to a String cannot fail.
                     let _ = write!(text, "/{index}");
                     true
                 }
             }
-            Pointer::NestedName(parent, outer, name) => {
+            JsonPointer::NestedName(parent, outer, name) => {
                 parent.write_segments(text)
                     && write_segment(text, outer)
                     && write_segment(text, name)
@@ -74,11 +76,11 @@ mod tests {
 
     #[test]
     fn segments_are_escaped() {
-        let root = Pointer::Root;
+        let root = JsonPointer::Root;
         let skills = root.member("a/b~c");
         assert_eq!(skills.element(3).to_json_pointer(), "/a~1b~0c/3");
         assert_eq!(
-            Pointer::NestedName(&root, "agent", "url").to_json_pointer(),
+            JsonPointer::NestedName(&root, "agent", "url").to_json_pointer(),
             "/agent/url"
         );
         assert_eq!(root.to_json_pointer(), "");
@@ -86,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_name_too_long_leaves_the_ancestor() {
-        let root = Pointer::Root;
+        let root = JsonPointer::Root;
         let outer = root.member("outer");
         let fits = "x".repeat(MAX_POINTER_BYTES - "/outer".len());
         let long = "x".repeat(MAX_POINTER_BYTES);

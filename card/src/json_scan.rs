@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub const MAX_DEPTH: usize = 64;
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct ScanResult<'a> {
+pub(crate) struct JsonScanResult<'a> {
     /// The bytes given, or a copy with U+FFFD for half surrogates and `null` for numbers beyond a double.
     pub(crate) bytes: Cow<'a, [u8]>,
     /// Position of the first half of a surrogate pair without the other.
@@ -25,8 +25,8 @@ pub(crate) struct ScanResult<'a> {
 pub(crate) struct TooDeep;
 
 /// Scans the bytes; malformed JSON is ignored, because the parser describes it better.
-pub(crate) fn scan_json(bytes: &[u8]) -> Result<ScanResult<'_>, TooDeep> {
-    let mut scan_result = ScanResult {
+pub(crate) fn scan_json(bytes: &[u8]) -> Result<JsonScanResult<'_>, TooDeep> {
+    let mut scan_result = JsonScanResult {
         bytes: Cow::Borrowed(bytes),
         lone_surrogate: None,
         huge_number: None,
@@ -61,7 +61,7 @@ pub(crate) fn scan_json(bytes: &[u8]) -> Result<ScanResult<'_>, TooDeep> {
 }
 
 /// Scans a string whose opening quote has been passed; returns the position after its closing one.
-fn scan_string(bytes: &[u8], mut position: usize, scan_result: &mut ScanResult<'_>) -> usize {
+fn scan_string(bytes: &[u8], mut position: usize, scan_result: &mut JsonScanResult<'_>) -> usize {
     loop {
         let rest = bytes.get(position..).unwrap_or_default();
         let Some(offset) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) else {
@@ -107,7 +107,7 @@ fn find_number_end(bytes: &[u8], start: usize) -> usize {
         .map_or(bytes.len(), |length| start + length)
 }
 
-fn scan_number(bytes: &[u8], start: usize, end: usize, scan_result: &mut ScanResult<'_>) {
+fn scan_number(bytes: &[u8], start: usize, end: usize, scan_result: &mut JsonScanResult<'_>) {
     let literal = &bytes[start..end];
     // Up to fifteen digits always survive in a double.
     if literal.len() <= 15 && !literal.iter().any(|byte| matches!(byte, b'e' | b'E')) {

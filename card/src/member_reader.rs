@@ -7,7 +7,7 @@ use std::hash::Hash;
 use serde_json::{Map, Value};
 
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::rules;
 
 /// Maximum number of elements read of any list: skills, tags, interfaces, schemes, …
@@ -36,7 +36,7 @@ impl LengthLimit {
 /// Members of one object, taken one after another; the rest is unknown.
 pub(crate) struct MemberReader<'p> {
     map: Map<String, Value>,
-    pointer: Pointer<'p>,
+    pointer: JsonPointer<'p>,
     /// Whether any name has an underscore, so that `snake_case` needs to be tried.
     has_snake_case: bool,
     /// Members lifted out of a nested object, with the name of that object.
@@ -57,16 +57,16 @@ impl MemberPosition {
         MemberPosition { outer, name }
     }
 
-    pub(crate) fn pointer_in<'a>(&'a self, parent: &'a Pointer<'a>) -> Pointer<'a> {
+    pub(crate) fn pointer_in<'a>(&'a self, parent: &'a JsonPointer<'a>) -> JsonPointer<'a> {
         match self.outer {
-            Some(outer) => Pointer::NestedName(parent, outer, &self.name),
-            None => Pointer::Name(parent, &self.name),
+            Some(outer) => JsonPointer::NestedName(parent, outer, &self.name),
+            None => JsonPointer::Name(parent, &self.name),
         }
     }
 }
 
 impl<'p> MemberReader<'p> {
-    pub(crate) fn new(map: Map<String, Value>, pointer: Pointer<'p>) -> Self {
+    pub(crate) fn new(map: Map<String, Value>, pointer: JsonPointer<'p>) -> Self {
         let has_snake_case = map.keys().any(|name| name.contains('_'));
         MemberReader {
             map,
@@ -77,12 +77,12 @@ impl<'p> MemberReader<'p> {
         }
     }
 
-    pub(crate) fn pointer(&self) -> Pointer<'p> {
+    pub(crate) fn pointer(&self) -> JsonPointer<'p> {
         self.pointer
     }
 
     /// A member, without taking it; null counts as absent.
-    pub(crate) fn peek(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn peek_member(&self, name: &str) -> Option<&Value> {
         let value = self.map.get(name).filter(|value| !value.is_null());
         if value.is_some() || !self.has_snake_case {
             return value;
@@ -92,13 +92,13 @@ impl<'p> MemberReader<'p> {
             .filter(|value| !value.is_null())
     }
 
-    pub(crate) fn is_snake_case(&self, name: &str) -> bool {
-        self.has_snake_case && !self.map.contains_key(name) && self.peek(name).is_some()
+    pub(crate) fn has_snake_case_spelling(&self, name: &str) -> bool {
+        self.has_snake_case && !self.map.contains_key(name) && self.peek_member(name).is_some()
     }
 
     /// The position of a member that has not been taken yet, as spelt in the card.
     pub(crate) fn position_of(&self, name: &'static str) -> MemberPosition {
-        if self.is_snake_case(name) {
+        if self.has_snake_case_spelling(name) {
             MemberPosition::new(self.lifted_from(name), to_snake_case(name))
         } else {
             MemberPosition::new(self.lifted_from(name), name)
@@ -119,7 +119,7 @@ impl<'p> MemberReader<'p> {
         };
         let mut lifted_names = Vec::new();
         for &name in names {
-            if self.peek(name).is_some() {
+            if self.peek_member(name).is_some() {
                 continue;
             }
             let spelling = to_snake_case(name);
@@ -139,7 +139,7 @@ impl<'p> MemberReader<'p> {
     }
 
     /// Takes a member in camelCase or `snake_case`. Null counts as absent, with a finding.
-    pub(crate) fn take(
+    pub(crate) fn take_member(
         &mut self,
         name: &'static str,
         out: &mut FindingCollector,
@@ -183,11 +183,11 @@ impl<'p> MemberReader<'p> {
     }
 
     /// A member that was not taken or could not be read.
-    pub(crate) fn remaining(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn remaining_member(&self, name: &str) -> Option<&Value> {
         self.unreadable.get(name).or_else(|| self.map.get(name))
     }
 
-    pub(crate) fn take_remaining(&mut self, name: &str) -> Option<Value> {
+    pub(crate) fn take_remaining_member(&mut self, name: &str) -> Option<Value> {
         let unreadable = self.unreadable.shift_remove(name);
         unreadable.or_else(|| self.map.shift_remove(name))
     }
@@ -204,7 +204,7 @@ impl<'p> MemberReader<'p> {
         length_limit: LengthLimit,
         out: &mut FindingCollector,
     ) -> Option<String> {
-        let (position, value) = self.take(name, out)?;
+        let (position, value) = self.take_member(name, out)?;
         match read_text(
             value,
             &position.pointer_in(&self.pointer),
@@ -224,7 +224,7 @@ impl<'p> MemberReader<'p> {
         name: &'static str,
         out: &mut FindingCollector,
     ) -> Option<bool> {
-        let (position, value) = self.take(name, out)?;
+        let (position, value) = self.take_member(name, out)?;
         let flag = read_bool(&value, &position.pointer_in(&self.pointer), out);
         if flag.is_none() {
             self.retain_unreadable(&position, value);
@@ -239,7 +239,7 @@ impl<'p> MemberReader<'p> {
         length_limit: LengthLimit,
         out: &mut FindingCollector,
     ) -> Vec<String> {
-        let Some((position, value)) = self.take(name, out) else {
+        let Some((position, value)) = self.take_member(name, out) else {
             return Vec::new();
         };
         let pointer = position.pointer_in(&self.pointer);
@@ -266,7 +266,7 @@ impl<'p> MemberReader<'p> {
 }
 
 /// Whether `spelling` is the camelCase `name` or its `snake_case` form, checked without allocating.
-pub(crate) fn is_spelling(spelling: &str, name: &str) -> bool {
+pub(crate) fn is_spelling_of(spelling: &str, name: &str) -> bool {
     if spelling == name {
         return true;
     }
@@ -293,7 +293,7 @@ pub(crate) fn to_snake_case(name: &str) -> String {
 /// types.
 pub(crate) fn read_text(
     value: Value,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     length_limit: LengthLimit,
     out: &mut FindingCollector,
 ) -> Result<Option<String>, Value> {
@@ -303,7 +303,7 @@ pub(crate) fn read_text(
             out.add_coerced_type(pointer, &value, "a text");
             number.to_string()
         }
-        other => match preferred_language_text(&other).map(str::to_owned) {
+        other => match english_or_first_text(&other).map(str::to_owned) {
             Some(text) if length_limit != LengthLimit::Address => {
                 out.add_coerced_type(pointer, &other, "a text, in one language");
                 text
@@ -318,7 +318,7 @@ pub(crate) fn read_text(
 }
 
 /// The English text, or else the first one, of a text by language.
-fn preferred_language_text(value: &Value) -> Option<&str> {
+fn english_or_first_text(value: &Value) -> Option<&str> {
     let texts = texts_by_language(value);
     let is_english = |language: &str| {
         let primary = language.split(['-', '_']).next();
@@ -376,7 +376,7 @@ fn is_language_tag(name: &str) -> bool {
 /// Trims and cuts a text; `None` for an address beyond its limit.
 pub(crate) fn trim_and_truncate(
     text: String,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     length_limit: LengthLimit,
     out: &mut FindingCollector,
 ) -> Option<String> {
@@ -400,7 +400,7 @@ pub(crate) fn trim_and_truncate(
 /// Reads a boolean; `"true"` and `"False"` are understood, with a finding.
 pub(crate) fn read_bool(
     value: &Value,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Option<bool> {
     let understood = match value {
@@ -419,7 +419,7 @@ pub(crate) fn read_bool(
 /// Every element that is a non-empty text.
 pub(crate) fn read_texts(
     list: Vec<Value>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     length_limit: LengthLimit,
     out: &mut FindingCollector,
 ) -> Vec<String> {
@@ -435,7 +435,7 @@ pub(crate) fn read_texts(
 /// The first [`MAX_LIST_ELEMENTS`] elements.
 pub(crate) fn truncate_list(
     mut list: Vec<Value>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Vec<Value> {
     if list.len() > MAX_LIST_ELEMENTS {

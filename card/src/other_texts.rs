@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::AgentCard;
-use crate::member_reader::{is_spelling, texts_by_language};
+use crate::member_reader::{is_spelling_of, texts_by_language};
 use crate::wire::informal_credentials::{is_about_credentials, is_scheme_list};
 use crate::wire::is_known_capability;
 use crate::wire::member_names::{CARD_MEMBERS, NESTING_MEMBERS, SKILL_MEMBERS};
-use crate::wire::misplaced_members::{TOOL_MEMBERS, is_skill};
+use crate::wire::misplaced_members::{TOOL_MEMBERS, is_non_capability};
 
 /// Maximum number of texts outside the model that are kept of one card.
 pub const MAX_OTHER_TEXTS: usize = 256;
@@ -79,14 +79,14 @@ const MACHINE_NAME_SUFFIXES: [&str; 34] = [
 ];
 
 #[derive(Default)]
-pub(crate) struct OtherTextCollector {
+pub(crate) struct UnmodeledTextCollector {
     texts: Vec<String>,
     collected_bytes: usize,
     visited_values: usize,
 }
 
-impl OtherTextCollector {
-    pub(crate) fn collect(document: &Map<String, Value>) -> Self {
+impl UnmodeledTextCollector {
+    pub(crate) fn from_document(document: &Map<String, Value>) -> Self {
         let mut collector = Self::default();
         collector.visit_card(document, true);
         collector
@@ -97,8 +97,9 @@ impl OtherTextCollector {
         if self.texts.is_empty() {
             return Vec::new();
         }
-        let mut known_texts: HashSet<String> =
-            model_texts(card).filter_map(readable_text).collect();
+        let mut known_texts: HashSet<String> = modeled_texts(card)
+            .filter_map(extract_readable_text)
+            .collect();
         let mut bytes_left = MAX_OTHER_TEXT_BYTES;
         let mut selected = Vec::new();
         for text in self.texts {
@@ -190,7 +191,7 @@ impl OtherTextCollector {
                 }
             }
             Value::Array(list) => {
-                for value in list.iter().filter(|value| is_skill(value)) {
+                for value in list.iter().filter(|value| is_non_capability(value)) {
                     self.visit_member("capabilities", value, 0);
                 }
             }
@@ -217,7 +218,7 @@ impl OtherTextCollector {
     /// Visits a member that the model does not know, with everything in it.
     fn visit_member(&mut self, name: &str, value: &Value, level: usize) {
         if !is_about_credentials(name) {
-            self.visit_value(value, is_machine_member(name), level);
+            self.visit_value(value, is_machine_member_name(name), level);
         }
     }
 
@@ -247,14 +248,14 @@ impl OtherTextCollector {
     }
 
     fn add_text(&mut self, text: &str) {
-        if let Some(text) = readable_text(text) {
+        if let Some(text) = extract_readable_text(text) {
             self.collected_bytes += text.len();
             self.texts.push(text);
         }
     }
 }
 
-fn model_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
+fn modeled_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
     let provider = card.provider.iter();
     let card_texts = [Some(&card.name), card.description.as_ref()];
     let skills = card.skills.iter().flat_map(|skill| {
@@ -275,11 +276,11 @@ fn model_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
 }
 
 fn is_spelling_of_any(names: &[&str], name: &str) -> bool {
-    names.iter().any(|known| is_spelling(name, known))
+    names.iter().any(|known| is_spelling_of(name, known))
 }
 
 /// Whether the last word of a member's name indicates that its texts are for machines.
-fn is_machine_member(name: &str) -> bool {
+fn is_machine_member_name(name: &str) -> bool {
     let last_part_start = name
         .rfind(|letter: char| !letter.is_ascii_alphanumeric())
         .map_or(0, |index| {
@@ -297,14 +298,14 @@ fn is_machine_member(name: &str) -> bool {
 }
 
 /// The text with `…` in place of each word that only machines read; `None` if nothing else is left.
-fn readable_text(text: &str) -> Option<String> {
+fn extract_readable_text(text: &str) -> Option<String> {
     let text = &text[..text.floor_char_boundary(MAX_SINGLE_TEXT_BYTES)];
     let mut readable = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !readable.is_empty() {
             readable.push(' ');
         }
-        for piece in ascii_pieces(word) {
+        for piece in split_at_ascii_runs(word) {
             if !is_machine_word(piece) {
                 readable.push_str(piece);
             } else if !readable.ends_with('…') {
@@ -317,7 +318,7 @@ fn readable_text(text: &str) -> Option<String> {
 
 /// Splits a word with other characters at ASCII runs, because scripts without spaces have addresses amid a sentence;
 /// an ASCII word stays whole.
-fn ascii_pieces(word: &str) -> impl Iterator<Item = &str> {
+fn split_at_ascii_runs(word: &str) -> impl Iterator<Item = &str> {
     let mut rest = word;
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;

@@ -49,7 +49,7 @@ pub fn sarif_results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) -> 
             location["logicalLocations"] = json!([logical_location(&finding.pointer)]);
         }
         let message = finding_message(finding);
-        let mut result = new_result(&finding.rule, finding.severity, &message, location);
+        let mut result = new_sarif_result(&finding.rule, finding.severity, &message, location);
         let fingerprint = bytes_digest(format!("{} {}", finding.rule, finding.pointer).as_bytes());
         result["partialFingerprints"] = json!({"ruleAndPointer/v1": fingerprint});
         result["properties"] = json!({
@@ -72,7 +72,7 @@ pub fn parse_error_sarif_log(artifact_uri: &str, error: &ParseError, tool_versio
     let rule = error.rule();
     let text = format!("{error}. To fix it, {}.", rule.hint);
     new_sarif_log(
-        vec![new_result(rule.id, rule.severity, &text, location)],
+        vec![new_sarif_result(rule.id, rule.severity, &text, location)],
         tool_version,
     )
 }
@@ -93,20 +93,20 @@ fn new_sarif_log(results: Vec<Value>, tool_version: &str) -> Value {
 fn rule_descriptor(rule: &Rule) -> Value {
     json!({
         "id": rule.id,
-        "shortDescription": {"text": escape_message(rule.summary)},
-        "fullDescription": {"text": escape_message(&format!("Expected: {}. See {}.", rule.summary, rule.section))},
-        "help": {"text": escape_message(&format!("To fix it, {}.", rule.hint))},
+        "shortDescription": {"text": escape_sarif_message(rule.summary)},
+        "fullDescription": {"text": escape_sarif_message(&format!("Expected: {}. See {}.", rule.summary, rule.section))},
+        "help": {"text": escape_sarif_message(&format!("To fix it, {}.", rule.hint))},
         "defaultConfiguration": {"level": sarif_level(rule.severity)},
         "properties": {"section": rule.section, "tags": ["a2a", "agent-card"]},
     })
 }
 
 /// Builds one result. A rule that is not in the table keeps its name but has no index.
-fn new_result(rule: &str, severity: Severity, text: &str, location: Value) -> Value {
+fn new_sarif_result(rule: &str, severity: Severity, text: &str, location: Value) -> Value {
     let mut result = json!({
         "ruleId": rule,
         "level": sarif_level(severity),
-        "message": {"text": escape_message(text)},
+        "message": {"text": escape_sarif_message(text)},
         "locations": [location],
     });
     if let Some(index) = all_rules().iter().position(|known| known.id == rule) {
@@ -136,7 +136,7 @@ fn finding_message(finding: &Finding) -> String {
 
 /// Escapes text for a SARIF message: braces would name arguments and brackets make links, which text of a card must
 /// not do (SARIF 2.1.0 §3.11.5, §3.11.6). Invisible characters are escaped first.
-fn escape_message(text: &str) -> String {
+fn escape_sarif_message(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in escape_and_truncate(text, usize::MAX).chars() {
         match character {
@@ -149,7 +149,7 @@ fn escape_message(text: &str) -> String {
 }
 
 fn physical_location(artifact_uri: &str, region: &Value) -> Value {
-    let artifact = json!({"uri": uri_reference(artifact_uri)});
+    let artifact = json!({"uri": to_uri_reference(artifact_uri)});
     json!({"physicalLocation": {"artifactLocation": artifact, "region": region}})
 }
 
@@ -178,7 +178,7 @@ fn logical_location(pointer: &str) -> Value {
 }
 
 /// Converts a path or an address to a URI reference (RFC 3986 §2).
-fn uri_reference(text: &str) -> String {
+fn to_uri_reference(text: &str) -> String {
     let mut uri = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&byte) {

@@ -105,14 +105,14 @@ mod tests {
     use super::*;
     use crate::parse_card;
 
-    fn sentences_for(members: &str) -> Vec<String> {
+    fn sentences_for_members(members: &str) -> Vec<String> {
         let text = format!(r#"{{"name":"A","url":"https://a.example",{members}}}"#);
         security_sentences(&parse_card(text.as_bytes()).unwrap().card)
     }
 
     #[test]
     fn every_alternative_is_one_sentence() {
-        let actual = sentences_for(
+        let actual = sentences_for_members(
             r#""securitySchemes": {
                 "key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
                 "jwt": {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}},
@@ -136,11 +136,11 @@ mod tests {
     #[test]
     fn a_card_without_security_asks_for_nothing() {
         assert_eq!(
-            sentences_for(r#""security": []"#),
+            sentences_for_members(r#""security": []"#),
             ["Call without credentials"]
         );
         assert_eq!(
-            sentences_for(r#""authentication": {"schemes": ["apiKey"]}"#),
+            sentences_for_members(r#""authentication": {"schemes": ["apiKey"]}"#),
             ["Send an API key; the card does not say where"]
         );
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::Finding;
 use crate::json_scan::{MAX_DEPTH, scan_json};
-use crate::member_reader::is_spelling;
+use crate::member_reader::is_spelling_of;
 use crate::parse_error::MAX_CARD_BYTES;
 
 /// Position in a card's text: line and column from 1, the column in Unicode code points.
@@ -133,7 +133,7 @@ impl PointerTree {
         }
         let respelled_child = children
             .iter()
-            .find(|(wanted, _)| is_spelling(name, wanted));
+            .find(|(wanted, _)| is_spelling_of(name, wanted));
         respelled_child.map(|(_, child)| *child)
     }
 
@@ -166,7 +166,7 @@ impl SpanWalk<'_, '_> {
     fn walk_value(&mut self, node_index: Option<usize>, depth: usize) {
         self.skip_whitespace();
         let start = self.position;
-        match self.peek() {
+        match self.peek_byte() {
             Some(b'{') if depth <= MAX_DEPTH => self.walk_members(node_index, depth),
             Some(b'[') if depth <= MAX_DEPTH => self.walk_elements(node_index, depth),
             Some(b'"') => self.walk_string(),
@@ -184,7 +184,7 @@ impl SpanWalk<'_, '_> {
         self.position += 1;
         loop {
             self.skip_whitespace();
-            match self.peek() {
+            match self.peek_byte() {
                 Some(b'"') => {}
                 Some(b',') => {
                     self.position += 1;
@@ -205,7 +205,7 @@ impl SpanWalk<'_, '_> {
             let name = name.and_then(|name| serde_json::from_slice::<String>(name).ok());
             let child = name.and_then(|name| self.pointer_tree.child_index(node_index, &name));
             self.skip_whitespace();
-            if self.peek() != Some(b':') {
+            if self.peek_byte() != Some(b':') {
                 return;
             }
             self.position += 1;
@@ -219,7 +219,7 @@ impl SpanWalk<'_, '_> {
         let mut index = 0_usize;
         loop {
             self.skip_whitespace();
-            match self.peek() {
+            match self.peek_byte() {
                 None | Some(b'}' | b':') => return,
                 Some(b']') => {
                     self.position += 1;
@@ -247,7 +247,7 @@ impl SpanWalk<'_, '_> {
     /// Walks over a string, from its opening quote to the byte after its closing one.
     fn walk_string(&mut self) {
         self.position += 1;
-        while let Some(byte) = self.peek() {
+        while let Some(byte) = self.peek_byte() {
             self.position += match byte {
                 b'\\' => 2,
                 _ => 1,
@@ -261,7 +261,7 @@ impl SpanWalk<'_, '_> {
 
     fn walk_literal(&mut self) {
         while self
-            .peek()
+            .peek_byte()
             .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
         {
             self.position += 1;
@@ -269,12 +269,15 @@ impl SpanWalk<'_, '_> {
     }
 
     fn skip_whitespace(&mut self) {
-        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
+        while self
+            .peek_byte()
+            .is_some_and(|byte| byte.is_ascii_whitespace())
+        {
             self.position += 1;
         }
     }
 
-    fn peek(&self) -> Option<u8> {
+    fn peek_byte(&self) -> Option<u8> {
         self.bytes.get(self.position).copied()
     }
 }

@@ -8,7 +8,7 @@ const IPV4_PREFIX_LENGTH: u8 = 24;
 const IPV6_PREFIX_LENGTH: u8 = 48;
 
 /// The enclosing block of an address: its /24 (IPv4) or /48 (IPv6). An IPv4 address mapped into IPv6 counts as IPv4.
-pub fn enclosing_block(address: IpAddr) -> IpNet {
+pub fn enclosing_address_block(address: IpAddr) -> IpNet {
     match address.to_canonical() {
         IpAddr::V4(address) => IpNet::V4(Ipv4Net::new_assert(address, IPV4_PREFIX_LENGTH).trunc()),
         IpAddr::V6(address) => IpNet::V6(Ipv6Net::new_assert(address, IPV6_PREFIX_LENGTH).trunc()),
@@ -32,7 +32,7 @@ mod tests {
             ("::ffff:192.0.2.9", "192.0.2.0/24"),
         ] {
             let address: IpAddr = address.parse().unwrap();
-            assert_eq!(enclosing_block(address).to_string(), block);
+            assert_eq!(enclosing_address_block(address).to_string(), block);
         }
     }
 }

@@ -101,12 +101,16 @@ impl CircuitBreaker {
     }
 
     /// Counts a fetch; returns the state change that it causes, if any.
-    pub fn record(&mut self, fetch: FetchSample, now: OffsetDateTime) -> Option<BreakerTransition> {
+    pub fn record_fetch(
+        &mut self,
+        fetch: FetchSample,
+        now: OffsetDateTime,
+    ) -> Option<BreakerTransition> {
         if !fetch.has_succeeded || (fetch.failed && fetch.was_failing) {
             return None;
         }
         self.counted_since_open = self.counted_since_open.saturating_add(1);
-        self.make_room(&fetch.parties, now);
+        self.drop_excess_fetches(&fetch.parties, now);
         self.fetches.push_back(CountedFetch {
             fetched_at: now,
             failed: fetch.failed,
@@ -139,7 +143,7 @@ impl CircuitBreaker {
 
     /// Makes room for a fetch by these parties by keeping one fewer than the limit for each. Also drops fetches older
     /// than the longest interval, so that failures of deleted sources cannot keep the breaker open.
-    fn make_room(&mut self, parties: &[FailureParty], now: OffsetDateTime) {
+    fn drop_excess_fetches(&mut self, parties: &[FailureParty], now: OffsetDateTime) {
         let longest = MAX_INTERVAL * (1.0 + JITTER) + ON_TIME_SLACK;
         // If the clock was set back, fetches lie in the future; they are dropped like expired ones.
         self.fetches
@@ -207,7 +211,7 @@ mod tests {
         failed: bool,
     ) -> Vec<BreakerTransition> {
         sources
-            .filter_map(|number| breaker.record(fetch(failed, alone(number)), NOW))
+            .filter_map(|number| breaker.record_fetch(fetch(failed, alone(number)), NOW))
             .collect()
     }
 
@@ -250,13 +254,13 @@ mod tests {
                 was_failing: true,
                 ..fetch(true, alone(number))
             };
-            assert_eq!(breaker.record(failing, NOW), None);
+            assert_eq!(breaker.record_fetch(failing, NOW), None);
             for failed in [true, false] {
                 let never_worked = FetchSample {
                     has_succeeded: false,
                     ..fetch(failed, alone(number))
                 };
-                assert_eq!(breaker.record(never_worked, NOW), None);
+                assert_eq!(breaker.record_fetch(never_worked, NOW), None);
             }
         }
         assert!(breaker.fetches.is_empty());
@@ -281,7 +285,10 @@ mod tests {
                     let mut parties = alone(number);
                     parties[kind] = alone(number % conspirators)[kind].clone();
                     for failed in [false, true, true] {
-                        assert_eq!(breaker.record(fetch(failed, parties.clone()), NOW), None);
+                        assert_eq!(
+                            breaker.record_fetch(fetch(failed, parties.clone()), NOW),
+                            None
+                        );
                     }
                 }
                 let failed = breaker.fetches.iter().filter(|fetch| fetch.failed).count();
@@ -297,13 +304,13 @@ mod tests {
         assert!(breaker.open_since().is_some());
         // Every source fails except those of one party, which answer as often as they like.
         for _ in 0..1_000 {
-            assert_eq!(breaker.record(fetch(false, alone(5_000)), NOW), None);
+            assert_eq!(breaker.record_fetch(fetch(false, alone(5_000)), NOW), None);
         }
         // Every source answers again except those of one party, which fail as often as they can.
         let mut changes = Vec::new();
         for number in 0..MIN_FETCHES {
-            changes.extend(breaker.record(fetch(true, alone(6_000)), NOW));
-            changes.extend(breaker.record(fetch(false, alone(number)), NOW));
+            changes.extend(breaker.record_fetch(fetch(true, alone(6_000)), NOW));
+            changes.extend(breaker.record_fetch(fetch(false, alone(number)), NOW));
         }
         assert_eq!(changes, [BreakerTransition::Closed { opened_at: NOW }]);
     }
@@ -316,7 +323,7 @@ mod tests {
         for number in 0..MIN_FETCHES {
             let failed = number % 6 == 5;
             assert_eq!(
-                breaker.record(fetch(failed, alone(100 + number)), later),
+                breaker.record_fetch(fetch(failed, alone(100 + number)), later),
                 None
             );
         }
@@ -336,19 +343,25 @@ mod tests {
     fn few_parties_release_it_too() {
         let mut breaker = CircuitBreaker::new_open(NOW);
         for number in 0..MIN_FETCHES - 1 {
-            assert_eq!(breaker.record(fetch(false, alone(number % 3)), NOW), None);
+            assert_eq!(
+                breaker.record_fetch(fetch(false, alone(number % 3)), NOW),
+                None
+            );
         }
-        let closed = breaker.record(fetch(false, alone(0)), NOW);
+        let closed = breaker.record_fetch(fetch(false, alone(0)), NOW);
         assert_eq!(closed, Some(BreakerTransition::Closed { opened_at: NOW }));
         // The breaker stays open while one of the three parties fails.
         let mut breaker = CircuitBreaker::new_open(NOW);
-        assert_eq!(breaker.record(fetch(true, alone(3)), NOW), None);
+        assert_eq!(breaker.record_fetch(fetch(true, alone(3)), NOW), None);
         for number in 0..1_000 {
-            assert_eq!(breaker.record(fetch(false, alone(number % 3)), NOW), None);
+            assert_eq!(
+                breaker.record_fetch(fetch(false, alone(number % 3)), NOW),
+                None
+            );
         }
         // A source that is no longer fetched, for example because it was deleted, stops counting.
         let later = NOW + Duration::days(2);
-        let closed = breaker.record(fetch(false, alone(0)), later);
+        let closed = breaker.record_fetch(fetch(false, alone(0)), later);
         assert_eq!(closed, Some(BreakerTransition::Closed { opened_at: NOW }));
     }
 
@@ -362,7 +375,7 @@ mod tests {
             was_failing: true,
             ..fetch(false, alone(200))
         };
-        let closed = breaker.record(again, NOW + Duration::hours(20));
+        let closed = breaker.record_fetch(again, NOW + Duration::hours(20));
         assert_eq!(closed, Some(BreakerTransition::Closed { opened_at: NOW }));
         assert_eq!(breaker.open_since(), None);
         assert_eq!(

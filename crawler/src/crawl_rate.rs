@@ -22,14 +22,14 @@ const ON_TIME_SHARE_OF_MIN: f64 = 1.0 / 60.0;
 
 /// Limits that apply whatever the steady rate is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CrawlRate {
+pub struct CrawlRateLimits {
     /// Minimum rate in visits per second during a backlog: 1. Ten domains would otherwise take half a day to catch up.
     pub min_backlog_rate: f64,
     /// Time for which an unused budget is kept: 30 s.
     pub burst_duration: Duration,
 }
 
-impl Default for CrawlRate {
+impl Default for CrawlRateLimits {
     fn default() -> Self {
         Self {
             min_backlog_rate: 1.0,
@@ -47,7 +47,7 @@ pub struct VisitBudget {
     pub updated_at: OffsetDateTime,
 }
 
-impl CrawlRate {
+impl CrawlRateLimits {
     /// Visits per second that may start while the oldest one is overdue by `lag`.
     pub fn visits_per_second(&self, steady_rate: f64, lag: Duration) -> f64 {
         let steady_rate = if steady_rate.is_finite() {
@@ -66,7 +66,7 @@ impl CrawlRate {
     }
 
     /// The budget at `now`, computed from the remaining one; unchanged if the clock was set back.
-    pub fn refill(
+    pub fn refill_budget(
         &self,
         remaining: Option<VisitBudget>,
         now: OffsetDateTime,
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_rate_follows_the_lag() {
-        let pace = CrawlRate::default();
+        let pace = CrawlRateLimits::default();
         close(pace.visits_per_second(10.0, NO_LAG), 11.0);
         close(pace.visits_per_second(10.0, BACKLOG_LAG / 3), 14.0);
         close(pace.visits_per_second(10.0, BACKLOG_LAG), 20.0);
@@ -123,26 +123,26 @@ mod tests {
 
     #[test]
     fn permission_gathers_up_to_the_burst() {
-        let pace = CrawlRate::default();
-        let start = pace.refill(None, NOW, 10.0);
+        let pace = CrawlRateLimits::default();
+        let start = pace.refill_budget(None, NOW, 10.0);
         close(start.visits, 300.0);
         let spent = VisitBudget {
             visits: 0.5,
             ..start
         };
-        let later = pace.refill(Some(spent), NOW + time::Duration::seconds(2), 10.0);
+        let later = pace.refill_budget(Some(spent), NOW + time::Duration::seconds(2), 10.0);
         close(later.visits, 20.5);
-        let much_later = pace.refill(Some(spent), NOW + time::Duration::days(9), 10.0);
+        let much_later = pace.refill_budget(Some(spent), NOW + time::Duration::days(9), 10.0);
         close(much_later.visits, 300.0);
-        let back = pace.refill(Some(spent), NOW - time::Duration::days(9), 10.0);
+        let back = pace.refill_budget(Some(spent), NOW - time::Duration::days(9), 10.0);
         close(back.visits, 0.5);
         assert_eq!(back.updated_at, NOW - time::Duration::days(9));
-        close(pace.refill(None, NOW, 0.001).visits, MIN_BURST);
+        close(pace.refill_budget(None, NOW, 0.001).visits, MIN_BURST);
     }
 
     #[test]
     fn a_backlog_is_worked_off_at_twice_the_steady_rate() {
-        let pace = CrawlRate::default();
+        let pace = CrawlRateLimits::default();
         let (steady, mut now) = (5.0, NOW);
         let mut left = VisitBudget {
             visits: 0.0,
@@ -151,7 +151,7 @@ mod tests {
         let mut made = 0.0;
         for _ in 0..600 {
             now += time::Duration::seconds(1);
-            left = pace.refill(
+            left = pace.refill_budget(
                 Some(left),
                 now,
                 pace.visits_per_second(steady, Duration::from_secs(7200)),

@@ -72,7 +72,9 @@ impl FailureHistory {
                 fetch_count: cause.fetch_count.saturating_add(1),
                 ..cause
             },
-            Some(cause) if is_definite(cause.outcome) && !is_definite(outcome) => cause,
+            Some(cause) if is_definite_failure(cause.outcome) && !is_definite_failure(outcome) => {
+                cause
+            }
             _ => FailureCause {
                 outcome,
                 since: now,
@@ -117,7 +119,7 @@ impl FailureHistory {
 }
 
 /// Whether a card that has been gone since `gone_since` is due to be retired.
-pub fn is_retired(gone_since: OffsetDateTime, now: OffsetDateTime) -> bool {
+pub fn is_due_for_retirement(gone_since: OffsetDateTime, now: OffsetDateTime) -> bool {
     now - gone_since >= RETIREMENT_PERIOD
 }
 
@@ -129,7 +131,7 @@ const fn is_success(outcome: AttemptOutcome) -> bool {
 }
 
 /// Whether an outcome is about the card rather than a temporary condition.
-const fn is_definite(outcome: AttemptOutcome) -> bool {
+const fn is_definite_failure(outcome: AttemptOutcome) -> bool {
     matches!(
         outcome,
         AttemptOutcome::NotFound
@@ -255,11 +257,11 @@ mod tests {
 
     #[test]
     fn retirement_follows_thirty_days_later() {
-        assert!(!is_retired(
+        assert!(!is_due_for_retirement(
             START,
             START + RETIREMENT_PERIOD - Duration::SECOND
         ));
-        assert!(is_retired(START, START + RETIREMENT_PERIOD));
+        assert!(is_due_for_retirement(START, START + RETIREMENT_PERIOD));
     }
 
     #[test]

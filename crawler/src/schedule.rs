@@ -141,7 +141,7 @@ pub const fn is_retried_soon(failures: u32, timed_out: bool, breaker_open: bool)
 }
 
 /// Position of a host within its interval. A host has the same phase in every process, whatever compiler built it.
-pub fn host_phase(host: &str) -> u32 {
+pub fn host_interval_phase(host: &str) -> u32 {
     let hash = digest(&SHA256, host.as_bytes());
     let first = hash.as_ref().first_chunk().copied();
     first.map_or(0, u32::from_be_bytes)
@@ -266,13 +266,13 @@ mod tests {
         assert_eq!(within(0), MIN_INTERVAL);
         let mut quarters = [0; 4];
         for number in 0..4_000 {
-            quarters[(host_phase(&format!("h{number}.example")) >> 30) as usize] += 1;
+            quarters[(host_interval_phase(&format!("h{number}.example")) >> 30) as usize] += 1;
         }
         assert!(
             quarters.iter().all(|count| (850..1_150).contains(count)),
             "{quarters:?}"
         );
-        assert_eq!(host_phase("a.example"), 0xb8e7_4533);
+        assert_eq!(host_interval_phase("a.example"), 0xb8e7_4533);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 use url::Url;
 
-use crate::catalog::{CatalogEntry, ListedRegistry, SkippedEntryList};
+use crate::catalog::{CatalogCardEntry, ListedRegistry, SkippedEntryList};
 
 /// Maximum number of sources that one visit fetches; other due sources wait for the next visit.
 pub const MAX_SOURCES_PER_VISIT: usize = 8;
@@ -240,7 +240,7 @@ pub struct FetchedCard {
     /// The body as parsed by [`a2a_card::parse_card`].
     pub parsed: ParsedCard,
     /// The key sets named by its signatures, at most [`MAX_KEY_SETS`](crate::fetch::MAX_KEY_SETS).
-    pub key_sets: Vec<FetchedKeySet>,
+    pub key_sets: Vec<ReferencedKeySet>,
     /// Whether the card came over valid TLS.
     pub over_tls: bool,
     /// How long the card is fresh, and the validators for the next request.
@@ -254,7 +254,7 @@ pub struct FetchedCatalog {
     pub url: String,
     /// The cards on the catalog's own origin, one for each identifier, at most
     /// [`MAX_ENTRIES`](crate::catalog::MAX_ENTRIES).
-    pub entries: Vec<CatalogEntry>,
+    pub entries: Vec<CatalogCardEntry>,
     /// The registries of the catalog's own host, one for each identifier, at most
     /// [`MAX_REGISTRIES`](crate::catalog::MAX_REGISTRIES); empty unless they were requested.
     pub registries: Vec<ListedRegistry>,
@@ -269,7 +269,7 @@ pub struct FetchedCatalog {
 
 /// A key set that a card's signatures name by `jku`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FetchedKeySet {
+pub struct ReferencedKeySet {
     /// URL of the key set, from `jku`.
     pub url: String,
     /// Whether the URL is at a place where no key of this card may be published. Such a URL is not fetched.
@@ -306,7 +306,7 @@ pub trait CrawlFrontier: Send + Sync {
 
     /// Whether a leased visit may start; `false` if it was released or has ended. Each visit awaits this before its
     /// first request, so that a slow look-up delays no other visit.
-    async fn can_start(&self, visit: &Visit) -> Result<bool, BackendError>;
+    async fn can_start_visit(&self, visit: &Visit) -> Result<bool, BackendError>;
 
     /// Completes when a source may have become due; spurious completion is allowed. An event between an empty
     /// [`lease_visits`](Self::lease_visits) and this call must complete it too (a stored permit, not a bare
@@ -314,7 +314,8 @@ pub trait CrawlFrontier: Send + Sync {
     async fn wait_for_due(&self);
 
     /// Releases visits that were leased but not delivered, so that another crawler can make them after the pause.
-    async fn release(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), BackendError>;
+    async fn release_visits(&self, visits: Vec<Visit>, pause: Duration)
+    -> Result<(), BackendError>;
 
     /// Records that visits were released because this process has no file descriptors left.
     fn record_descriptor_shortage(&self);

@@ -38,14 +38,14 @@ impl VisitCalendar {
     /// Counts visits planned for a time. Times outside the 28 hours are ignored.
     pub fn add_visits(&mut self, at: OffsetDateTime, now: OffsetDateTime, visits: u32) {
         self.clear_past_minutes(now);
-        if let Some(slot) = self.index_of(at) {
+        if let Some(slot) = self.slot_index_at(at) {
             self.visits_by_minute[slot] = self.visits_by_minute[slot].saturating_add(visits);
         }
     }
 
     /// Number of visits planned for the minute of this time.
     pub fn visits_in_minute(&self, at: OffsetDateTime) -> u32 {
-        self.index_of(at)
+        self.slot_index_at(at)
             .map_or(0, |slot| self.visits_by_minute[slot])
     }
 
@@ -72,7 +72,7 @@ impl VisitCalendar {
 
     /// Updates the rate after a domain's interval changed; `None` if the domain was not or is no longer visited
     /// regularly.
-    pub fn change_interval(&mut self, before: Option<Duration>, after: Option<Duration>) {
+    pub fn apply_interval_change(&mut self, before: Option<Duration>, after: Option<Duration>) {
         let rate = |interval: Option<Duration>| {
             interval.map_or(0.0, |interval| 1.0 / interval.as_seconds_f64().max(1.0))
         };
@@ -95,7 +95,7 @@ impl VisitCalendar {
         self.first_minute = now;
     }
 
-    fn index_of(&self, at: OffsetDateTime) -> Option<usize> {
+    fn slot_index_at(&self, at: OffsetDateTime) -> Option<usize> {
         let minute = unix_minute(at);
         let ahead = minute.checked_sub(self.first_minute)?;
         (0..SLOT_COUNT as i64)
@@ -162,12 +162,12 @@ mod tests {
     fn the_rate_follows_the_intervals() {
         let mut planned = VisitCalendar::new(NOW);
         planned.set_steady_rate(1.0);
-        planned.change_interval(None, Some(Duration::seconds(2)));
+        planned.apply_interval_change(None, Some(Duration::seconds(2)));
         assert!((planned.steady_rate() - 1.5).abs() < 1e-9);
-        planned.change_interval(Some(Duration::seconds(2)), Some(Duration::seconds(4)));
+        planned.apply_interval_change(Some(Duration::seconds(2)), Some(Duration::seconds(4)));
         assert!((planned.steady_rate() - 1.25).abs() < 1e-9);
-        planned.change_interval(Some(Duration::ZERO), None);
-        planned.change_interval(Some(Duration::ZERO), None);
+        planned.apply_interval_change(Some(Duration::ZERO), None);
+        planned.apply_interval_change(Some(Duration::ZERO), None);
         assert!(planned.steady_rate().abs() < 1e-9);
     }
 }

@@ -19,7 +19,7 @@ mod m0009_a2a_tasks;
 mod m0010_peer_candidates;
 mod new_table;
 
-use new_table::{CreateTables, NewTable};
+use new_table::{CreateTablesMigration, NewTable};
 
 #[derive(Debug)]
 pub struct Migrator;
@@ -46,5 +46,5 @@ fn create_tables_migration(
     name: &'static str,
     tables: fn() -> Vec<NewTable>,
 ) -> Box<dyn MigrationTrait> {
-    Box::new(CreateTables { name, tables })
+    Box::new(CreateTablesMigration { name, tables })
 }

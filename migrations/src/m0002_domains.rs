@@ -6,7 +6,7 @@ use crate::new_table::NewTable;
 
 pub(crate) fn tables() -> Vec<NewTable> {
     vec![
-        domains(),
+        domains_table(),
         // Leasing visits locks this single row.
         NewTable::new("crawl_pace")
             .column(big_integer("id").primary_key().take())
@@ -20,7 +20,7 @@ pub(crate) fn tables() -> Vec<NewTable> {
                     .values_panic([1_i64.into(), 0.0.into(), 0_i64.into()])
                     .take(),
             ),
-        sources(),
+        sources_table(),
         NewTable::new("attempts")
             .foreign_key(big_integer("source_id"), "sources")
             .column(integer("place"))
@@ -54,7 +54,7 @@ pub(crate) fn tables() -> Vec<NewTable> {
     ]
 }
 
-fn domains() -> NewTable {
+fn domains_table() -> NewTable {
     let (live, deleted) = (is_null("deleted_at"), is_not_null("deleted_at"));
     let awaited = || is_null("visit_interval_us");
     let planned = is_not_null("visit_interval_us");
@@ -113,7 +113,7 @@ fn domains() -> NewTable {
         .partial_index("ix_domains_visit_requester", by_requester, requested())
 }
 
-fn sources() -> NewTable {
+fn sources_table() -> NewTable {
     let live = is_null("ended_at");
     NewTable::new("sources")
         .column(big_pk_auto("id"))

@@ -6,7 +6,7 @@ use crate::new_table::NewTable;
 
 pub(crate) fn tables() -> Vec<NewTable> {
     vec![
-        agents(),
+        agents_table(),
         NewTable::new("holds")
             .foreign_key(uuid("agent_id"), "agents")
             .column(text("hold"))
@@ -17,7 +17,7 @@ pub(crate) fn tables() -> Vec<NewTable> {
         NewTable::new("bodies")
             .column(text("digest").primary_key().take())
             .column(blob("bytes")),
-        versions(),
+        versions_table(),
         NewTable::new("version_sources")
             .foreign_key(uuid("version_id"), "versions")
             .foreign_key(big_integer("source_id"), "sources")
@@ -41,7 +41,7 @@ pub(crate) fn tables() -> Vec<NewTable> {
     ]
 }
 
-fn agents() -> NewTable {
+fn agents_table() -> NewTable {
     let live = Expr::col("retired_at").is_null();
     NewTable::new("agents")
         .column(pk_uuid("id"))
@@ -84,7 +84,7 @@ fn agents() -> NewTable {
         .index(["recertify_at"])
 }
 
-fn versions() -> NewTable {
+fn versions_table() -> NewTable {
     NewTable::new("versions")
         .column(pk_uuid("id"))
         .foreign_key(uuid("agent_id"), "agents")

@@ -2,19 +2,19 @@
 
 use sea_orm_migration::prelude::*;
 
-pub(crate) struct CreateTables {
+pub(crate) struct CreateTablesMigration {
     pub(crate) name: &'static str,
     pub(crate) tables: fn() -> Vec<NewTable>,
 }
 
-impl MigrationName for CreateTables {
+impl MigrationName for CreateTablesMigration {
     fn name(&self) -> &str {
         self.name
     }
 }
 
 #[async_trait::async_trait]
-impl MigrationTrait for CreateTables {
+impl MigrationTrait for CreateTablesMigration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         for table in (self.tables)() {
             manager.create_table(table.statement).await?;

@@ -150,7 +150,10 @@ impl ListeningRegistry {
             sender: 1000,
             anonymous: 1000,
         };
-        write.insert_tasks(vec![row], bounds).await.unwrap();
+        write
+            .insert_and_trim_tasks(vec![row], bounds)
+            .await
+            .unwrap();
         write.commit().await.unwrap();
         id
     }

@@ -1,7 +1,7 @@
 //! Streams of tasks: their number, their duration, their readers, and keep-alives while nothing happens.
 
 use a2a_registry_api::{CreatedToken, NewToken};
-use a2a_registry_core::accounts::identity::account_for_subject;
+use a2a_registry_core::accounts::identity::resolve_subject_account;
 use a2a_registry_core::accounts::tokens::{token_create, token_revoke};
 use a2a_registry_core::config::Config;
 use a2a_registry_core::providers::{GrantRejection, TokenSubject};
@@ -92,7 +92,7 @@ async fn whom_the_identity_provider_lets_in_no_more_gets_nothing_more(url: &str)
     let app = &registry.inner.app;
     for is_refused in [true, false] {
         let subject = if is_refused { "1" } else { "2" };
-        let ann = account_for_subject(app, &holder(subject, &[], 0))
+        let ann = resolve_subject_account(app, &holder(subject, &[], 0))
             .await
             .unwrap();
         let made = create_token(&registry, &ann.name).await;
@@ -112,7 +112,7 @@ async fn whom_the_identity_provider_lets_in_no_more_gets_nothing_more(url: &str)
                 }),
                 ..holder(subject, &[], 1)
             };
-            account_for_subject(app, &left).await.unwrap_err();
+            resolve_subject_account(app, &left).await.unwrap_err();
         } else {
             registry.inner.advance(Duration::seconds(1));
         }

@@ -17,7 +17,7 @@ use a2a_registry_core::crawl::ingest::ingest_outcomes;
 use a2a_registry_core::crawl::job::lease_visits;
 use a2a_registry_core::health::readiness::check_readiness;
 use a2a_registry_core::metrics::Metrics;
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_server::serve as server;
 use a2a_registry_server::startup::{self, StartupResult, start_registry};
@@ -116,7 +116,8 @@ impl BenchRegistry {
         config.server.public_url = "http://registry.agents.test".into();
         configure(&mut config);
         let entropy = Arc::new(SystemEntropy::default());
-        let network = Network::with_resolver(&config, Arc::new(SystemClock), resolver).unwrap();
+        let network =
+            NetworkAccess::with_resolver(&config, Arc::new(SystemClock), resolver).unwrap();
         let started = start_registry(config, Arc::new(SystemClock), entropy, network, Some(ADMIN));
         let StartupResult {
             context,
@@ -292,7 +293,7 @@ impl BenchRegistry {
         drop(app);
         let began = Instant::now();
         let entropy = Arc::new(SystemEntropy::default());
-        let network = Network::offline(&config, Arc::new(SystemClock)).unwrap();
+        let network = NetworkAccess::offline(&config, Arc::new(SystemClock)).unwrap();
         let StartupResult { context: app, .. } =
             start_registry(config, Arc::new(SystemClock), entropy, network, None)
                 .await

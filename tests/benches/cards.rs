@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::agents::cards::load_agent_card;
-use a2a_registry_core::agents::rendering::load_rendered_view;
+use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::search::indexing::rebuild_index;
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_server::jobs::{self, JobOptions};
 use actix_web::web::Bytes;
@@ -94,7 +94,7 @@ pub async fn run() {
 async fn compare_agents(app: &AppContext, ours: SocketAddr, ids: &[String], cards: &Load) {
     let mut answers = Vec::with_capacity(ids.len());
     for id in ids {
-        let agent = load_rendered_view(app, &Caller::default(), id)
+        let agent = load_cached_agent_view(app, &Caller::default(), id)
             .await
             .unwrap();
         answers.push(Bytes::from(serde_json::to_vec(&agent).unwrap()));
@@ -134,7 +134,7 @@ async fn ids(stock: &BenchRegistry) -> Vec<String> {
         ..SearchQuery::default()
     };
     loop {
-        let answer = search(&stock.app, &Caller::default(), &query)
+        let answer = search_agents(&stock.app, &Caller::default(), &query)
             .await
             .unwrap();
         let page: serde_json::Value = serde_json::from_slice(&answer).unwrap();

@@ -15,11 +15,15 @@ use std::time::{Duration, Instant};
 
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::embeddings::model_indexer::{IndexerStep, open_indexer, run_indexer_step};
+use a2a_registry_core::embeddings::model_indexer::{
+    IndexerStepResult, open_indexer, run_indexer_step,
+};
 use a2a_registry_core::search::indexing::rebuild_index;
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_embed::{EmbedError, Embedder, EncoderOptions, LocalEncoder, ModelInfo, TextKind};
+use a2a_registry_embed::{
+    EmbedError, Embedder, EncoderOptions, LocalEncoder, ModelIdentity, TextKind,
+};
 use a2a_registry_search::vectors::{
     AgentVectors, MAX_CODES, MAX_NEAREST, SlotBitSet, VectorChange, VectorStore,
 };
@@ -76,8 +80,8 @@ async fn encode() {
     let encoder = Arc::new(LocalEncoder::open(model, EncoderOptions::default()).unwrap());
     println!(
         "\nmodel {}, SHA-256 {}",
-        encoder.model().name,
-        encoder.model().id
+        encoder.model_identity().name,
+        encoder.model_identity().id
     );
     // Thirty words of one token each; the encoder adds a first and a last token.
     let words = "find an agent that book flight to the city with hotel ticket weather forecast translation text language \
@@ -131,7 +135,7 @@ async fn cards(
     let work = tokio::spawn(async move {
         let began = Instant::now();
         let mut embedding = open_indexer(&app, model).await.unwrap();
-        while run_indexer_step(&app, &mut embedding).await.unwrap() != IndexerStep::Idle {}
+        while run_indexer_step(&app, &mut embedding).await.unwrap() != IndexerStepResult::Idle {}
         agents as f64 / began.elapsed().as_secs_f64()
     });
     let times = search_times(&stock.app, generator, count..2 * count).await;
@@ -167,7 +171,11 @@ async fn search_times(
             ..SearchQuery::default()
         };
         let began = Instant::now();
-        black_box(search(app, &Caller::default(), &query).await.unwrap());
+        black_box(
+            search_agents(app, &Caller::default(), &query)
+                .await
+                .unwrap(),
+        );
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
     }
     times.sort_by(f64::total_cmp);
@@ -218,7 +226,7 @@ fn scan(agents: usize, dimensions: usize) {
                 )
             })
             .collect();
-        vectors.replace(&changes).unwrap();
+        vectors.replace_agent_vectors(&changes).unwrap();
     }
     let memory = memory().saturating_sub(before);
     println!("\n{agents} agents of {MAX_CODES} vectors of {dimensions} numbers");
@@ -258,11 +266,11 @@ fn memory() -> u64 {
 
 /// An encoder whose vector of a text depends on the text's hash alone.
 #[derive(Debug)]
-struct HashEmbedder(ModelInfo);
+struct HashEmbedder(ModelIdentity);
 
 #[async_trait]
 impl Embedder for HashEmbedder {
-    fn model(&self) -> &ModelInfo {
+    fn model_identity(&self) -> &ModelIdentity {
         &self.0
     }
 
@@ -283,7 +291,7 @@ async fn hybrid(agents: usize, dimensions: usize) {
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|index| generator.card(index)).await;
     rebuild_index(&stock.app, || false).await.unwrap();
-    let model = ModelInfo {
+    let model = ModelIdentity {
         id: "generated".into(),
         name: "generated".into(),
         dimensions,
@@ -291,7 +299,7 @@ async fn hybrid(agents: usize, dimensions: usize) {
     let began = Instant::now();
     let model: Arc<dyn Embedder> = Arc::new(HashEmbedder(model));
     let mut embedding = open_indexer(&stock.app, model).await.unwrap();
-    while run_indexer_step(&stock.app, &mut embedding).await.unwrap() != IndexerStep::Idle {}
+    while run_indexer_step(&stock.app, &mut embedding).await.unwrap() != IndexerStepResult::Idle {}
     println!("\n{agents} agents in the registry");
     let rate = agents as f64 / began.elapsed().as_secs_f64();
     print_figure(

@@ -17,7 +17,7 @@ use a2a_registry_core::policies::sets::policies_put;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
 use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::{Caller, CallerAccount, Credential};
 use a2a_registry_domain::role::{Role, Roles};
 use a2a_registry_policy::{Action, AgentAttributes, PolicySet, PolicyText, Principal};
@@ -122,7 +122,7 @@ async fn time_searches(
 ) -> f64 {
     let began = Instant::now();
     for _ in 0..count {
-        black_box(search(app, caller, &queries.query()).await.unwrap());
+        black_box(search_agents(app, caller, &queries.query()).await.unwrap());
     }
     began.elapsed().as_secs_f64()
 }
@@ -137,7 +137,11 @@ async fn searching(
     let mut took = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let began = Instant::now();
-        black_box(search(&app, &nobody, &queries.query()).await.unwrap());
+        black_box(
+            search_agents(&app, &nobody, &queries.query())
+                .await
+                .unwrap(),
+        );
         took.push(began.elapsed().as_secs_f64() * 1e3);
     }
     took

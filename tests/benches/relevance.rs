@@ -87,8 +87,8 @@ fn model() -> Option<Arc<dyn Embedder>> {
     let encoder = LocalEncoder::open(Path::new(&folder), EncoderOptions::default()).unwrap();
     println!(
         "model {}, SHA-256 {}",
-        encoder.model().name,
-        encoder.model().id
+        encoder.model_identity().name,
+        encoder.model_identity().id
     );
     Some(Arc::new(encoder))
 }

@@ -10,7 +10,7 @@ use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_server::jobs::{RulesRunEnd, redecide_by_changed_rules};
@@ -55,7 +55,7 @@ const CHANGES: [RuleChange; 4] = [
 
 /// The number of agents that anybody finds.
 async fn found(app: &AppContext) -> u64 {
-    let bytes = search(app, &Caller::default(), &SearchQuery::default()).await;
+    let bytes = search_agents(app, &Caller::default(), &SearchQuery::default()).await;
     let list: AgentList = serde_json::from_slice(&bytes.unwrap()).unwrap();
     list.total
 }

@@ -14,7 +14,7 @@ use a2a_registry_api::HitFields;
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::search::indexing::rebuild_index;
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::{CompiledQuery, Filters, SearchRequest};
 use a2a_registry_server::jobs::{self, JobOptions};
@@ -133,7 +133,10 @@ async fn ten_hits(app: &AppContext, queries: &QuerySource) {
     let words = queries.take(100);
     for (what, fields) in [
         ("bytes of ten hits", Vec::new()),
-        ("the same with all members", HitFields::names().collect()),
+        (
+            "the same with all members",
+            HitFields::all_names().collect(),
+        ),
     ] {
         let mut bytes = Vec::new();
         for words in &words {
@@ -146,7 +149,9 @@ async fn ten_hits(app: &AppContext, queries: &QuerySource) {
                     .collect(),
                 ..SearchQuery::default()
             };
-            let answer = search(app, &Caller::default(), &query).await.unwrap();
+            let answer = search_agents(app, &Caller::default(), &query)
+                .await
+                .unwrap();
             bytes.push(answer.len() as f64);
         }
         print_figure(what, format!("{:.0}", median(bytes)));
@@ -196,7 +201,11 @@ async fn cached(app: &AppContext, address: SocketAddr, queries: &QuerySource) {
             q: Some(query.clone()),
             ..SearchQuery::default()
         };
-        bodies.push(search(app, &Caller::default(), &query).await.unwrap());
+        bodies.push(
+            search_agents(app, &Caller::default(), &query)
+                .await
+                .unwrap(),
+        );
     }
     let bytes: usize = bodies.iter().map(Bytes::len).sum();
     let bare_paths: Vec<String> = (0..bodies.len()).map(|index| format!("/{index}")).collect();
@@ -409,7 +418,7 @@ fn registry_collector_with_hits(query: &CompiledQuery) {
 
 /// Runs a query with the registry's own collector.
 fn registry_collector(query: &CompiledQuery) {
-    black_box(query.collect_candidates().unwrap());
+    black_box(query.run_page_collector().unwrap());
 }
 
 fn bare_search(query: &CompiledQuery) {

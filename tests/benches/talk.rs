@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
-use a2a_client::{AgentClient, EventKind, Message, SendOptions};
+use a2a_client::{AgentClient, Message, SendOptions, StreamEventContent};
 use actix_web::web::{self, Bytes};
 use actix_web::{App, HttpResponse, HttpServer};
 use futures::StreamExt as _;
@@ -142,7 +142,10 @@ async fn stream(agent: &AgentClient, count: usize) {
             .unwrap();
         let mut pieces = 0;
         while let Some(event) = stream.next_event().await {
-            pieces += usize::from(matches!(event.unwrap().kind, EventKind::Artifact(_)));
+            pieces += usize::from(matches!(
+                event.unwrap().kind,
+                StreamEventContent::Artifact(_)
+            ));
         }
         assert_eq!(pieces, EVENTS);
     }

@@ -138,7 +138,7 @@ async fn anybody_reports_and_an_owner_names_a_sponsor() {
     let nobody = registry
         .run_admin_command(&["agent", "sponsor", &id, "nobody"])
         .await;
-    assert_exit(&nobody, 2, "no account");
+    assert_exit(&nobody, 2, "not an enabled account");
     let path = format!("/agents/{id}/report");
     let form = registry.request(reqwest::Method::POST, &path);
     let form = sent(form, "same-origin", "reason=It+lies+again.");

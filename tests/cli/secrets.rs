@@ -122,7 +122,7 @@ async fn the_database_and_the_first_token_may_stand_in_files() {
     };
     let mut both = with_files(&setup);
     both.env("A2A_REGISTRY_BOOTSTRAP_TOKEN", MARK);
-    refused(both, "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE say the same").await;
+    refused(both, "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE set the same value").await;
     let mut both = with_files(&setup);
     both.env("A2A_REGISTRY__STORE__DATABASE", "sqlite:x");
     refused(both, "store.database_file are alternatives").await;

@@ -8,7 +8,7 @@ use a2a_registry_api::{Act, AgentPatch};
 use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::agents::owner_updates::agent_patch;
-use a2a_registry_core::agents::rendering::load_rendered_view;
+use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::agents::views::agent_versions;
 use a2a_registry_core::domains::actions::{domain_list, domain_show};
 use a2a_registry_core::error::ErrorKind;
@@ -97,7 +97,10 @@ async fn sql(registry: &InProcessRegistry, statement: &str) {
 /// Whether the index itself finds an agent for anyone; unlike a search this does not wait.
 fn is_in_index(registry: &InProcessRegistry, number: usize) -> bool {
     let key = format!("host:d{number}.agents-test.com");
-    let found = registry.app.index().lookup(&key, &["public".into()], 5);
+    let found = registry
+        .app
+        .index()
+        .lookup_agents_by_key(&key, &["public".into()], 5);
     !found.unwrap().is_empty()
 }
 
@@ -177,7 +180,7 @@ async fn an_unspecified_change_counts_as_silence(url: &str) {
         InProcessRegistry::with_config(url, |config| config.store.stale_limit = 60).await;
     let ids = agents(&registry, 3).await;
     for id in &ids {
-        let kept = load_rendered_view(&registry.app, &Caller::default(), &id.to_string()).await;
+        let kept = load_cached_agent_view(&registry.app, &Caller::default(), &id.to_string()).await;
         assert!(kept.is_ok());
     }
     put_on_hold(&registry, ids[0], Hold::Operator.into()).await;
@@ -198,7 +201,7 @@ async fn an_unspecified_change_counts_as_silence(url: &str) {
         refusal(&registry, ids[2]).await,
         Some(ErrorKind::Unavailable)
     );
-    let kept = load_rendered_view(&registry.app, &Caller::default(), &ids[2].to_string()).await;
+    let kept = load_cached_agent_view(&registry.app, &Caller::default(), &ids[2].to_string()).await;
     assert_eq!(kept.unwrap_err().kind, ErrorKind::Unavailable);
     sql(&registry, "ALTER TABLE holds_elsewhere RENAME TO holds").await;
     sql(

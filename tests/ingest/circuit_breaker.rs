@@ -6,7 +6,7 @@ use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_registry_api::{NewToken, Registration as NewRegistration};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
-use a2a_registry_core::config::Registration;
+use a2a_registry_core::config::RegistrationAccess;
 use a2a_registry_core::crawl::ingest::ingest_outcomes;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::health::readiness::check_readiness;
@@ -33,7 +33,7 @@ fn name(number: usize) -> String {
 async fn registry_with_agents(url: &str) -> InProcessRegistry {
     let registry = InProcessRegistry::with_config(url, |config| {
         config.governance.approve_all = true;
-        config.governance.registration = Registration::Open;
+        config.governance.registration = RegistrationAccess::Open;
         config.limits.domains_per_account = 1_000;
         config.limits.pending_nominations = 1_000;
     })

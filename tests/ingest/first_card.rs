@@ -11,7 +11,7 @@ use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::reviews::decisions::{review_approve, review_reject};
 use a2a_registry_core::reviews::resume::agent_resume;
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
@@ -414,7 +414,9 @@ async fn a_deprecation_keeps_its_message_until_it_is_revoked(url: &str) {
         q: Some("old".into()),
         ..Default::default()
     };
-    let list = search(app, &Caller::default(), &query).await.unwrap();
+    let list = search_agents(app, &Caller::default(), &query)
+        .await
+        .unwrap();
     let list: a2a_registry_api::AgentList = serde_json::from_slice(&list).unwrap();
     assert_eq!(list.agents[0].summary.deprecation.as_ref(), Some(&kept));
     agent_suspend(app, admin, &id, &action_body("odd"))

@@ -1,7 +1,7 @@
 //! Derives data of an older build again (docs/architecture.md#invariants).
 
 use a2a_registry_core::config::Config;
-use a2a_registry_core::crawl::derivation::rederive_page;
+use a2a_registry_core::crawl::derivation::rederive_version_page;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::event::EventKind;
@@ -10,7 +10,7 @@ use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::Executor as _;
 use a2a_registry_store::decisions::decisions_by_agent;
 use a2a_registry_store::entity::version;
-use a2a_registry_store::versions::{body_by_digest, versions_derived_before};
+use a2a_registry_store::versions::{body_by_digest, versions_below_derivation};
 use sea_orm::ActiveValue::Set;
 use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _};
 
@@ -58,13 +58,13 @@ async fn old_rows_are_derived_again(url: &str) {
         .await;
     let fresh = registry.versions(agent.id).await;
     assert_eq!(
-        rederive_page(&registry.app).await.unwrap(),
+        rederive_version_page(&registry.app).await.unwrap(),
         0,
         "no version is of an older build"
     );
 
     age(&registry, version::ActiveModel::default()).await;
-    assert_eq!(rederive_page(&registry.app).await.unwrap(), 1);
+    assert_eq!(rederive_version_page(&registry.app).await.unwrap(), 1);
     assert_eq!(derived(&registry).await, 0, "the result is the same");
     assert_eq!(registry.versions(agent.id).await, fresh);
 
@@ -89,7 +89,7 @@ async fn old_rows_are_derived_again(url: &str) {
     ] {
         let before = derived(&registry).await;
         age(&registry, change).await;
-        assert_eq!(rederive_page(&registry.app).await.unwrap(), 1);
+        assert_eq!(rederive_version_page(&registry.app).await.unwrap(), 1);
         assert_eq!(derived(&registry).await, before + 1);
         assert_eq!(registry.versions(agent.id).await, fresh);
         registry.assert_index_matches_database().await;
@@ -104,7 +104,7 @@ async fn old_rows_are_derived_again(url: &str) {
             .unwrap(),
         Some(bytes)
     );
-    assert_eq!(rederive_page(&registry.app).await.unwrap(), 0);
+    assert_eq!(rederive_version_page(&registry.app).await.unwrap(), 0);
 }
 
 /// A waiting card is put before the rules again once it is read without errors.
@@ -131,7 +131,7 @@ async fn a_waiting_card_is_decided_on_its_new_derivation(url: &str) {
         None,
         "its derivation has an error"
     );
-    assert_eq!(rederive_page(&registry.app).await.unwrap(), 1);
+    assert_eq!(rederive_version_page(&registry.app).await.unwrap(), 1);
     assert_eq!(registry.public_card_bytes(agent.id).await, Some(bytes));
     assert_eq!(registry.find_open_review(agent.id).await, None);
     registry.assert_index_matches_database().await;
@@ -159,7 +159,7 @@ async fn a_decision_keeps_its_content(url: &str) {
         .await
         .unwrap();
     write.commit().await.unwrap();
-    assert_eq!(rederive_page(&registry.app).await.unwrap(), 1);
+    assert_eq!(rederive_version_page(&registry.app).await.unwrap(), 1);
     let made = decisions_by_agent(&registry.store, &[agent.id])
         .await
         .unwrap();
@@ -182,7 +182,7 @@ async fn a_decision_during_derivation_stands(url: &str) {
         )
         .await;
     age(&registry, version::ActiveModel::default()).await;
-    let old = versions_derived_before(&registry.store, 0, 10)
+    let old = versions_below_derivation(&registry.store, 0, 10)
         .await
         .unwrap();
     registry.approve_open_review(agent.id).await;

@@ -1,19 +1,19 @@
 //! The signature verdict of a card, in every view of it, and its consequences.
 
-use a2a_crawler::FetchedKeySet;
+use a2a_crawler::ReferencedKeySet;
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Registration, ReviewDetail, SignatureVerdict, Vouch};
 use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
 use a2a_registry_core::agents::views::{FindingsQuery, agent_findings, agent_versions};
 use a2a_registry_core::config::Config;
-use a2a_registry_core::crawl::derivation::rederive_page;
+use a2a_registry_core::crawl::derivation::rederive_version_page;
 use a2a_registry_core::domains::actions::domain_vouch;
 use a2a_registry_core::domains::enrolled_keys::key_enrol;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::reviews::list::review_show;
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::review::ChangeClass;
@@ -136,15 +136,15 @@ fn forged(bytes: &[u8], member: &str, value: Value) -> Vec<u8> {
     serde_json::to_vec(&card).unwrap()
 }
 
-fn away(signer: &CardSigner) -> FetchedKeySet {
-    FetchedKeySet {
+fn away(signer: &CardSigner) -> ReferencedKeySet {
+    ReferencedKeySet {
         result: Err("the server answered 503".into()),
         ..signer.fetched_key_set()
     }
 }
 
-pub(super) fn foreign(signer: &CardSigner) -> FetchedKeySet {
-    FetchedKeySet {
+pub(super) fn foreign(signer: &CardSigner) -> ReferencedKeySet {
+    ReferencedKeySet {
         result: Err("`jku` is not on this origin".into()),
         is_foreign: true,
         ..signer.fetched_key_set()
@@ -438,7 +438,7 @@ async fn unreachable_keys_do_not_help_a_forger(url: &str) {
     );
     // The approved version loses its key as well, and its domain is vouched for nevertheless: the forgery is not
     // approved just because both verdicts are unknown.
-    rederive_page(&registry.app).await.unwrap();
+    rederive_version_page(&registry.app).await.unwrap();
     assert_eq!(
         signature_states(&registry, agent).await,
         [Unknown, Unknown, Unknown]
@@ -532,7 +532,7 @@ async fn a_missing_key_identifier_is_reported(url: &str) {
     registry
         .crawl_domain(DOMAIN, OriginResponse::SignedCard(second, other))
         .await;
-    rederive_page(&registry.app).await.unwrap();
+    rederive_version_page(&registry.app).await.unwrap();
     let verdicts = version_verdicts(&registry, agent).await;
     assert_eq!(verdicts.len(), 2);
     for verdict in verdicts {
@@ -599,7 +599,7 @@ async fn invalid_signatures_approved_by_an_older_build_are_put_on_hold(url: &str
         },
     )
     .await;
-    assert_eq!(rederive_page(&registry.app).await.unwrap(), 2);
+    assert_eq!(rederive_version_page(&registry.app).await.unwrap(), 2);
     assert_eq!(registry.public_card_bytes(agents[0]).await, None);
     assert_eq!(registry.holds(agents[0]).await, ["critical_change"]);
     assert_eq!(
@@ -744,7 +744,7 @@ async fn agents_are_found_by_their_signature_state(url: &str) {
         signature: vec!["good".into()],
         ..SearchQuery::default()
     };
-    let refused = search(&registry.app, &Caller::default(), &wrong)
+    let refused = search_agents(&registry.app, &Caller::default(), &wrong)
         .await
         .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Invalid);
@@ -772,7 +772,7 @@ async fn cards_signed_with_an_sdk_are_verified(url: &str) {
             .jku
             .clone()
             .unwrap_or_default();
-        let found = FetchedKeySet {
+        let found = ReferencedKeySet {
             url: jku,
             is_foreign: false,
             result: Ok(keys.clone()),

@@ -1,9 +1,9 @@
 //! Signatures of incoming cards: verified with the keys fetched along with them.
 
-use a2a_crawler::FetchedKeySet;
+use a2a_crawler::ReferencedKeySet;
 use a2a_registry_api::Vouch;
 use a2a_registry_core::agents::views::agent_findings;
-use a2a_registry_core::crawl::derivation::rederive_page;
+use a2a_registry_core::crawl::derivation::rederive_version_page;
 use a2a_registry_core::domains::actions::domain_vouch;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::reviews::resume::agent_resume;
@@ -18,8 +18,8 @@ use crate::support::signer::CardSigner;
 const DOMAIN: &str = "signing.agents-test.com";
 const JKU: &str = "https://signing.agents-test.com/keys.json";
 
-fn away() -> FetchedKeySet {
-    FetchedKeySet {
+fn away() -> ReferencedKeySet {
+    ReferencedKeySet {
         url: JKU.into(),
         is_foreign: false,
         result: Err("the server answered 503".into()),
@@ -146,7 +146,7 @@ async fn signing_again_is_no_change(url: &str) {
         .await;
     assert_eq!(registry.versions(agent.id).await.len(), 1);
     crate::ingest::rederivation::age(&registry, Default::default()).await;
-    assert_eq!(rederive_page(&registry.app).await.unwrap(), 1);
+    assert_eq!(rederive_version_page(&registry.app).await.unwrap(), 1);
     assert_eq!(signature_state(&registry, agent.id).await, "untrusted");
 }
 
@@ -314,7 +314,7 @@ async fn keys_on_another_host_need_a_person(url: &str) {
     domain_vouch(&registry.app, &registry.admin, DOMAIN, &vouch)
         .await
         .unwrap();
-    let foreign = FetchedKeySet {
+    let foreign = ReferencedKeySet {
         is_foreign: true,
         ..away()
     };

@@ -304,7 +304,7 @@ async fn additions_are_limited_per_account_and_network(url: &str) {
         config.limits.agents_reserved = 3;
         config.limits.sources_per_account = 4;
         config.limits.pending_nominations = 2;
-        config.governance.registration = a2a_registry_core::config::Registration::Open;
+        config.governance.registration = a2a_registry_core::config::RegistrationAccess::Open;
     })
     .await;
     registry.register_domain(DOMAIN).await;

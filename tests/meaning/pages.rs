@@ -2,7 +2,7 @@
 
 use a2a_registry_api::AgentList;
 use a2a_registry_api::search_query::SearchQuery;
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 use uuid::Uuid;
 
@@ -37,7 +37,7 @@ async fn page(registry: &InProcessRegistry, token: Option<&String>) -> AgentList
         page_token: token.cloned(),
         ..SearchQuery::default()
     };
-    let bytes = search(&registry.app, &Caller::default(), &query)
+    let bytes = search_agents(&registry.app, &Caller::default(), &query)
         .await
         .unwrap();
     let list: AgentList = serde_json::from_slice(&bytes).unwrap();

@@ -389,7 +389,7 @@ async fn what_waits_in_a_bulk_is_made_next_where_it_is_requested_by_itself(url_o
 async fn lease_and_end_visits(app: &AppContext, store: &Store, count: usize) -> Vec<String> {
     let mut names = Vec::new();
     for (row, _) in lease_visits(app, count, LEASE_MICROSECONDS).await.unwrap() {
-        store.end_visits(row.id).await.unwrap();
+        store.stop_domain_visits(row.id).await.unwrap();
         names.push(row.name);
     }
     names

@@ -9,7 +9,7 @@ use a2a_registry_api::{
 };
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
-use a2a_registry_core::config::{Config, Registration as WhoRegisters};
+use a2a_registry_core::config::{Config, RegistrationAccess as WhoRegisters};
 use a2a_registry_core::domains::actions::{domain_show, domain_vouch};
 use a2a_registry_core::domains::owner_actions::domain_transfer;
 use a2a_registry_core::domains::ownership_generation::domain_new_generation;

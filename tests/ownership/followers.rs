@@ -41,7 +41,7 @@ async fn write_that_ended_ownership(setup: &OwnershipSetup, domain: &str) -> Wri
     let mut row = row.unwrap();
     row.state = DomainState::Unverified.into();
     row.owner_id = None;
-    write.update_domain(&row).await.unwrap();
+    write.set_domain_ownership(&row).await.unwrap();
     write
 }
 

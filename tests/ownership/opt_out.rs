@@ -166,7 +166,7 @@ async fn each_visit_waits_for_its_own_name_server(url: &str) {
     let leased = crawler.lease_visits(64).await.unwrap();
     assert_eq!(leased.len(), 3);
     for visit in &leased {
-        let may_begin = crawler.can_start(visit).await.unwrap();
+        let may_begin = crawler.can_start_visit(visit).await.unwrap();
         assert_eq!(may_begin, visit.domain == open, "{}", visit.domain);
     }
     assert_eq!(setup.state_of(&gone).await, "opted_out");

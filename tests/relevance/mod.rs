@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use a2a_registry_api::AgentList;
 use a2a_registry_api::search_query::SearchQuery;
-use a2a_registry_core::embeddings::model_indexer::{IndexerStep, open_indexer, run_indexer_step};
+use a2a_registry_core::embeddings::model_indexer::{
+    IndexerStepResult, open_indexer, run_indexer_step,
+};
 use a2a_registry_core::search;
 use a2a_registry_core::search::indexing::apply_next_events;
 use a2a_registry_core::visibility::caller::Caller;
@@ -133,8 +135,9 @@ impl RelevanceTrial {
         while apply_next_events(&stock.app).await.unwrap() {}
         if let Some(model) = model {
             let mut embedding = open_indexer(&stock.app, model).await.unwrap();
-            while run_indexer_step(&stock.app, &mut embedding).await.unwrap() != IndexerStep::Idle {
-            }
+            while run_indexer_step(&stock.app, &mut embedding).await.unwrap()
+                != IndexerStepResult::Idle
+            {}
         }
         Self {
             stock,
@@ -177,7 +180,7 @@ async fn search(stock: &BenchRegistry, query: &str, mode: &str) -> Vec<String> {
         mode: Some(mode.to_owned()),
         ..SearchQuery::default()
     };
-    let found = search::search(&stock.app, &Caller::default(), &query)
+    let found = search::search_agents(&stock.app, &Caller::default(), &query)
         .await
         .unwrap();
     let found: AgentList = serde_json::from_slice(&found).unwrap();

@@ -218,7 +218,7 @@ impl RegistryClient {
     ///
     /// If none is found before [`super::DEADLINE`].
     pub async fn wait_for_hit(&self, query: &str) -> Hit {
-        let fields: Vec<&str> = HitFields::names().collect();
+        let fields: Vec<&str> = HitFields::all_names().collect();
         let path = format!("/v1/agents?{query}&fields={}", fields.join(","));
         let found = poll_until_deadline(|| async {
             let list: AgentList = self.read_as_admin(&path).await;

@@ -1,7 +1,7 @@
 //! Checks the cached response about an agent against the rows, for one caller.
 
 use a2a_registry_api::Agent;
-use a2a_registry_core::agents::rendering::load_rendered_view;
+use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::agents::views;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
@@ -16,7 +16,7 @@ pub async fn agent_show_checked(
     caller: &Caller,
     agent: &str,
 ) -> Result<Agent, AppError> {
-    let kept = load_rendered_view(context, caller, agent).await;
+    let kept = load_cached_agent_view(context, caller, agent).await;
     let read = views::agent_show(context, caller, agent).await;
     match (&kept, &read) {
         (Ok(kept), Ok(read)) => assert_eq!(kept, read, "the answer that is kept of {agent}"),

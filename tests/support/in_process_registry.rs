@@ -26,7 +26,7 @@ use a2a_registry_core::reviews::decisions::{review_approve, review_reject};
 use a2a_registry_core::reviews::list::{ReviewListFilter, review_list};
 use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
 use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
-use a2a_registry_core::search::{lookup_agents, search};
+use a2a_registry_core::search::{lookup_agents, search_agents};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_core::visits::leases::release_visits;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
@@ -470,7 +470,7 @@ impl InProcessRegistry {
             page_size: Some(100),
             ..query.clone()
         };
-        let bytes = search(&self.app, caller, &query).await.unwrap();
+        let bytes = search_agents(&self.app, caller, &query).await.unwrap();
         let list: AgentList = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(list.total, list.agents.len() as u64);
         list
@@ -526,7 +526,7 @@ impl InProcessRegistry {
         let everything = SearchQuery {
             lifecycle: names_except_retired(ShownLifecycle::ALL.iter().map(|state| state.as_str())),
             liveness: names_except_retired(LivenessState::ALL.iter().map(|state| state.as_str())),
-            fields: names_except_retired(HitFields::names()),
+            fields: names_except_retired(HitFields::all_names()),
             ..SearchQuery::default()
         };
         let found = self.search_all(&self.admin, &everything).await;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use a2a_crawler::Clock;
 use a2a_crawler::dns::Resolver;
 use a2a_registry_core::config::Config;
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_server::startup::{StartupResult, start_registry};
 use tempfile::TempDir;
@@ -173,7 +173,7 @@ pub async fn build_registry(
 ) -> StartupResult {
     super::install_tls();
     let entropy = Arc::new(SystemEntropy::default());
-    let network = Network::with_resolver(config, Arc::clone(&clock), resolver).unwrap();
+    let network = NetworkAccess::with_resolver(config, Arc::clone(&clock), resolver).unwrap();
     start_registry(config.clone(), clock, entropy, network, Some(ADMIN_TOKEN))
         .await
         .unwrap()

@@ -1,7 +1,7 @@
 //! Keys that sign cards.
 
 use a2a_card::{ProtectedHeader, SigningKey};
-use a2a_crawler::FetchedKeySet;
+use a2a_crawler::ReferencedKeySet;
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 use serde_json::Value;
@@ -48,16 +48,16 @@ impl CardSigner {
     }
 
     /// The fetched key set that a signature names, with the key identifier `kid`.
-    pub fn fetched_key_set_as(&self, kid: &str) -> FetchedKeySet {
-        FetchedKeySet {
+    pub fn fetched_key_set_as(&self, kid: &str) -> ReferencedKeySet {
+        ReferencedKeySet {
             result: Ok(self.key.public_jwks(kid).into_bytes()),
             ..self.fetched_key_set()
         }
     }
 
     /// The fetched key set that a signature names.
-    pub fn fetched_key_set(&self) -> FetchedKeySet {
-        FetchedKeySet {
+    pub fn fetched_key_set(&self) -> ReferencedKeySet {
+        ReferencedKeySet {
             url: self.jku.clone(),
             is_foreign: false,
             result: Ok(self.jwks.clone().into_bytes()),

@@ -1,11 +1,12 @@
 //! Simulated responses of origins: cards, and outcomes of visits that were never made.
 
 use a2a_crawler::catalog::{
-    CatalogContents, CatalogEntry, CatalogReadOptions, CatalogWalk, SkippedEntryList, parse_catalog,
+    CatalogCardEntry, CatalogContents, CatalogReadOptions, CatalogWalk, SkippedEntryList,
+    parse_catalog,
 };
 use a2a_crawler::guard::{GuardConfig, SsrfGuard};
 use a2a_crawler::{
-    AttemptOutcome, FetchAttempt, FetchedCard, FetchedCatalog, FetchedKeySet, Freshness,
+    AttemptOutcome, FetchAttempt, FetchedCard, FetchedCatalog, Freshness, ReferencedKeySet,
     SourceOutcome, SourceResult, Validators,
 };
 use a2a_registry_domain::source::SourceKind;
@@ -24,7 +25,7 @@ pub enum OriginResponse {
     /// 200 with a catalog that names these cards, after a redirect to that URL.
     RedirectedCatalog(Vec<(String, String)>, String),
     /// 200 with these bytes, and the fetched key set that their signatures name.
-    SignedCard(Vec<u8>, FetchedKeySet),
+    SignedCard(Vec<u8>, ReferencedKeySet),
     /// 200 with a catalog that names these cards, as identifier and URL, of which this extent was read.
     Catalog(Vec<(String, String)>, CatalogExtent),
     /// 200 with this document as the catalog.
@@ -133,7 +134,7 @@ pub fn fetch_outcome(
             }))
         }
         OriginResponse::Catalog(cards, read) => {
-            let cards = cards.into_iter().map(|(identifier, url)| CatalogEntry {
+            let cards = cards.into_iter().map(|(identifier, url)| CatalogCardEntry {
                 identifier,
                 url: url.parse().unwrap(),
                 updated_at: None,

@@ -138,7 +138,10 @@ pub(super) async fn answers_of_every_sdk_are_printed_as_they_stream(streamers: &
         let mut said = finished.stderr.clone();
         if streamer.sdk == Sdk::PromptKit {
             let assumed = said.remove(0);
-            assert!(assumed.contains("/a2a is assumed; --url"), "{assumed}");
+            assert!(
+                assumed.contains("/a2a is assumed; set another with --url"),
+                "{assumed}"
+            );
         }
         assert_eq!(said, ["working: counting"], "{name}: {finished:#?}");
 

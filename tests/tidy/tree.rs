@@ -153,7 +153,7 @@ fn test_files_are_distinguished_from_production_files() {
     }
     for path in [
         "card/src/lib.rs",
-        "registry/core/src/policies/policy_tests.rs",
+        "registry/core/src/policies/policy_cases.rs",
     ] {
         assert!(!SourceFile::new(path, "").is_test(), "{path}");
     }

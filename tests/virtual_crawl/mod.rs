@@ -13,7 +13,7 @@ use std::time::Instant;
 use a2a_crawler::{Clock, CrawlFrontier, FetchTarget, OutcomeSink, Visit, VisitOutcome};
 use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::search::indexing::apply_next_events;
 use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_server::jobs;
@@ -89,7 +89,7 @@ pub async fn crawl(scenario: &CrawlScenario) -> CrawlFigures {
         hourly: scenario.hourly,
         start,
     };
-    let network = Network::with_resolver(&config, clock.clone(), Arc::new(origins)).unwrap();
+    let network = NetworkAccess::with_resolver(&config, clock.clone(), Arc::new(origins)).unwrap();
     let StartupResult { context: app, .. } =
         start_registry(config, clock.clone(), entropy, network, None)
             .await
@@ -168,7 +168,7 @@ async fn lease(
         let visits = frontier.lease_visits(room).await.unwrap();
         let none = visits.is_empty();
         let all = visits.len() < room;
-        let permissions = visits.iter().map(|visit| frontier.can_start(visit));
+        let permissions = visits.iter().map(|visit| frontier.can_start_visit(visit));
         let permissions = join_all(permissions).await;
         for (visit, may_begin) in visits.iter().zip(permissions) {
             if may_begin.unwrap() {

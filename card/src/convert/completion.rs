@@ -9,7 +9,7 @@ use super::conversion_target::{CONVERTED_EXTENSION, ConversionTarget};
 use super::{interfaces, security};
 use crate::auth_requirements::has_unreadable_auth;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{LengthLimit, MAX_LIST_ELEMENTS};
 use crate::wire::informal_credentials;
 use crate::wire::member_names::is_security_member;
@@ -35,7 +35,7 @@ pub(super) fn complete_card(
     target: ConversionTarget,
     out: &mut FindingCollector,
 ) -> AgentCard {
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let mut card = parsed.card.clone();
     remove_unread_security(&mut card, out);
     fill_default(
@@ -76,7 +76,7 @@ pub(super) fn complete_card(
         }
     }
     interfaces::complete_interfaces(&mut card.interfaces, parsed, target, out);
-    complete_capabilities(&mut card.capabilities, parsed.family, target, out);
+    convert_capabilities(&mut card.capabilities, parsed.family, target, out);
     security::complete_security(&mut card, target, out);
     for (modes, name) in [
         (&mut card.input_modes, "defaultInputModes"),
@@ -95,13 +95,13 @@ pub(super) fn complete_card(
 }
 
 fn remove_unread_security(card: &mut AgentCard, out: &mut FindingCollector) {
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let is_unreadable = has_unreadable_auth(card);
     for member in informal_credentials::find_credential_members(&card.unknown) {
         let holder = member.holder.map_or(root, |holder| root.member(holder));
         if is_unreadable || (member.holder.is_none() && is_security_member(member.name)) {
             let pointer = holder.member(member.name);
-            out.add_value(&rules::CONVERT_SECURITY, &pointer, member.value);
+            out.add_with_value(&rules::CONVERT_SECURITY, &pointer, member.value);
         }
     }
     card.unknown.retain(|name, _| {
@@ -114,21 +114,21 @@ fn remove_unread_security(card: &mut AgentCard, out: &mut FindingCollector) {
 /// Removes the signatures, which cover other bytes, and members of no version. Runs last, because it may use up the
 /// findings.
 fn remove_unconverted_members(card: &mut AgentCard, out: &mut FindingCollector) {
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     if !card.signatures.is_empty() {
         let found = format!("{} signatures", card.signatures.len());
         out.add(&rules::CONVERT_UNSIGNED, &root.member("signatures"), &found);
         card.signatures.clear();
     }
     for (name, value) in mem::take(&mut card.unknown) {
-        out.add_value(&rules::CONVERT_UNKNOWN, &root.member(&name), &value);
+        out.add_with_value(&rules::CONVERT_UNKNOWN, &root.member(&name), &value);
     }
 }
 
 fn fill_default(
     text: &mut Option<String>,
     default: &str,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) {
     if text.is_none() {
@@ -139,7 +139,7 @@ fn fill_default(
 
 fn remove_invalid_media_types(
     modes: &mut Vec<String>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) {
     modes.retain(|mode| {
@@ -152,13 +152,13 @@ fn remove_invalid_media_types(
 }
 
 /// Marks the card as converted, and removes capabilities that the version does not know.
-fn complete_capabilities(
+fn convert_capabilities(
     capabilities: &mut Capabilities,
     family: Family,
     target: ConversionTarget,
     out: &mut FindingCollector,
 ) {
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let pointer = root.member("capabilities");
     if target == ConversionTarget::V1_0 && capabilities.state_transition_history {
         let pointer = pointer.member("stateTransitionHistory");
@@ -201,7 +201,7 @@ fn original_family(extension: &Extension) -> Option<Family> {
 
 /// Completes every skill; 1.0 requires at least one skill, with a tag in each.
 fn complete_skills(card: &mut AgentCard, target: ConversionTarget, out: &mut FindingCollector) {
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let skills_pointer = root.member("skills");
     let requires_elements = target == ConversionTarget::V1_0;
     if requires_elements && card.skills.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::conversion_target::ConversionTarget;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::wire::normalize_address;
 use crate::{Family, Interface, ParsedCard, UNKNOWN_BINDING, rules};
@@ -16,7 +16,7 @@ pub(super) fn complete_interfaces(
     target: ConversionTarget,
     out: &mut FindingCollector,
 ) {
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let list_pointer = root.member(match target {
         ConversionTarget::V1_0 => "supportedInterfaces",
         ConversionTarget::V0_3 => "additionalInterfaces",
@@ -98,7 +98,7 @@ fn version_or_empty(interface: &Interface) -> &str {
 fn assume_versions(
     interfaces: &mut [Interface],
     parsed: &ParsedCard,
-    list_pointer: &Pointer<'_>,
+    list_pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) {
     let assumed_version = match parsed.family {
@@ -132,7 +132,7 @@ fn assume_versions(
 /// Writes 0.3 for agents of 0.2: the requests are the same, and clients reject anything older than 0.3.
 fn raise_versions_to_0_3(
     interfaces: &mut [Interface],
-    list_pointer: &Pointer<'_>,
+    list_pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) {
     let mut raised_count = 0_usize;
@@ -154,7 +154,7 @@ fn raise_versions_to_0_3(
 /// Keeps the interfaces of the version nearest to 0.3, if they have no tenant.
 fn keep_single_version(
     interfaces: &mut Vec<Interface>,
-    list_pointer: &Pointer<'_>,
+    list_pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) {
     let mut versions = interfaces.iter().map(version_or_empty);

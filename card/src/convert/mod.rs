@@ -72,8 +72,8 @@ pub fn convert_card(parsed: &ParsedCard, target: ConversionTarget) -> ConvertedC
     let mut out = FindingCollector::default();
     let completed_card = completion::complete_card(parsed, target, &mut out);
     let card = match target {
-        ConversionTarget::V1_0 => v1_0::write_card(&completed_card),
-        ConversionTarget::V0_3 => v0_3::write_card(&completed_card),
+        ConversionTarget::V1_0 => v1_0::card_object(&completed_card),
+        ConversionTarget::V0_3 => v0_3::card_object(&completed_card),
     };
     ConvertedCard {
         card,

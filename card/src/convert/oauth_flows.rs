@@ -4,39 +4,39 @@ use serde_json::{Map, Value};
 
 use super::conversion_target::ConversionTarget;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::to_snake_case;
 use crate::rules;
 
-struct OAuthFlow {
+struct OAuthFlowKind {
     name: &'static str,
     required_urls: &'static [&'static str],
     since_1_0: bool,
 }
 
 /// Flows of all versions, the most useful first: 1.0 allows one in each scheme, and has deprecated the last two.
-const OAUTH_FLOWS: [OAuthFlow; 5] = [
-    OAuthFlow {
+const OAUTH_FLOWS: [OAuthFlowKind; 5] = [
+    OAuthFlowKind {
         name: "authorizationCode",
         required_urls: &["authorizationUrl", "tokenUrl"],
         since_1_0: false,
     },
-    OAuthFlow {
+    OAuthFlowKind {
         name: "clientCredentials",
         required_urls: &["tokenUrl"],
         since_1_0: false,
     },
-    OAuthFlow {
+    OAuthFlowKind {
         name: "deviceCode",
         required_urls: &["deviceAuthorizationUrl", "tokenUrl"],
         since_1_0: true,
     },
-    OAuthFlow {
+    OAuthFlowKind {
         name: "implicit",
         required_urls: &["authorizationUrl"],
         since_1_0: false,
     },
-    OAuthFlow {
+    OAuthFlowKind {
         name: "password",
         required_urls: &["tokenUrl"],
         since_1_0: false,
@@ -47,13 +47,13 @@ const OAUTH_FLOWS: [OAuthFlow; 5] = [
 pub(super) fn complete_flows(
     flows: &Value,
     target: ConversionTarget,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Map<String, Value> {
     let mut completed = Map::new();
     let Value::Object(flow_map) = flows else {
         if !flows.is_null() {
-            out.add_value(&rules::CONVERT_FLOW, pointer, flows);
+            out.add_with_value(&rules::CONVERT_FLOW, pointer, flows);
         }
         return completed;
     };
@@ -68,17 +68,17 @@ pub(super) fn complete_flows(
         let pointer = pointer.member(flow.name);
         match value {
             Value::Object(value) if is_expressible && has_required_urls(flow, value) => {
-                let flow_object = write_flow(flow, value, target, &pointer, out);
+                let flow_object = build_flow_object(flow, value, target, &pointer, out);
                 completed.insert(flow.name.to_owned(), Value::Object(flow_object));
             }
-            _ => out.add_value(&rules::CONVERT_FLOW, &pointer, value),
+            _ => out.add_with_value(&rules::CONVERT_FLOW, &pointer, value),
         }
     }
     for (name, value) in flow_map {
         let is_known_name =
-            |flow: &OAuthFlow| name == flow.name || *name == to_snake_case(flow.name);
+            |flow: &OAuthFlowKind| name == flow.name || *name == to_snake_case(flow.name);
         if !value.is_null() && !OAUTH_FLOWS.iter().any(is_known_name) {
-            out.add_value(&rules::CONVERT_FLOW, &pointer.member(name), value);
+            out.add_with_value(&rules::CONVERT_FLOW, &pointer.member(name), value);
         }
     }
     completed
@@ -96,16 +96,16 @@ fn non_blank_text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a 
     (!text.trim().is_empty()).then_some(text)
 }
 
-fn has_required_urls(flow: &OAuthFlow, members: &Map<String, Value>) -> bool {
+fn has_required_urls(flow: &OAuthFlowKind, members: &Map<String, Value>) -> bool {
     let mut names = flow.required_urls.iter();
     names.all(|name| non_blank_text(members, name).is_some())
 }
 
-fn write_flow(
-    flow: &OAuthFlow,
+fn build_flow_object(
+    flow: &OAuthFlowKind,
     members: &Map<String, Value>,
     target: ConversionTarget,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Map<String, Value> {
     let mut flow_object = Map::new();

@@ -8,28 +8,32 @@ use crate::{Extension, Provider, Skill};
 pub(super) struct ObjectBuilder(Map<String, Value>);
 
 impl ObjectBuilder {
-    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub(super) fn with_member(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
     }
 
     pub(super) fn with_text(self, name: &str, text: Option<&String>) -> Self {
         match text {
-            Some(text) => self.with(name, text.as_str()),
+            Some(text) => self.with_member(name, text.as_str()),
             None => self,
         }
     }
 
     pub(super) fn with_object(self, name: &str, value: Option<ObjectBuilder>) -> Self {
         match value {
-            Some(value) => self.with(name, value),
+            Some(value) => self.with_member(name, value),
             None => self,
         }
     }
 
     /// Adds the flag if it is true.
     pub(super) fn with_flag(self, name: &str, flag: bool) -> Self {
-        if flag { self.with(name, true) } else { self }
+        if flag {
+            self.with_member(name, true)
+        } else {
+            self
+        }
     }
 
     /// Adds the list unless it is empty.
@@ -42,12 +46,12 @@ impl ObjectBuilder {
         if list.is_empty() {
             self
         } else {
-            self.with(name, list)
+            self.with_member(name, list)
         }
     }
 
     /// Adds the object unless it is empty.
-    pub(super) fn with_named_members<T: Into<Value>>(
+    pub(super) fn with_map<T: Into<Value>>(
         self,
         name: &str,
         members: impl IntoIterator<Item = (String, T)>,
@@ -59,7 +63,7 @@ impl ObjectBuilder {
         if members.is_empty() {
             self
         } else {
-            self.with(name, members)
+            self.with_member(name, members)
         }
     }
 
@@ -83,21 +87,21 @@ pub(super) fn provider_object(provider: &Provider) -> ObjectBuilder {
 /// One extension. `required` is written even if it is false.
 pub(super) fn extension_object(extension: &Extension) -> ObjectBuilder {
     let object = ObjectBuilder::default()
-        .with("uri", extension.uri.as_str())
+        .with_member("uri", extension.uri.as_str())
         .with_text("description", extension.description.as_ref())
-        .with("required", extension.required);
+        .with_member("required", extension.required);
     match &extension.params {
-        Some(params) => object.with("params", params.clone()),
+        Some(params) => object.with_member("params", params.clone()),
         None => object,
     }
 }
 
 pub(super) fn skill_object(skill: &Skill) -> ObjectBuilder {
     ObjectBuilder::default()
-        .with("id", skill.id.as_str())
-        .with("name", skill.name.as_str())
+        .with_member("id", skill.id.as_str())
+        .with_member("name", skill.name.as_str())
         .with_text("description", skill.description.as_ref())
-        .with("tags", skill.tags.clone())
+        .with_member("tags", skill.tags.clone())
         .with_list("examples", skill.examples.clone())
         .with_list("inputModes", skill.input_modes.clone())
         .with_list("outputModes", skill.output_modes.clone())

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::conversion_target::ConversionTarget;
 use super::oauth_flows;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{LengthLimit, MAX_LIST_ELEMENTS, unique_values};
 use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
@@ -26,7 +26,7 @@ pub(super) fn complete_security(
     target: ConversionTarget,
     out: &mut FindingCollector,
 ) {
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let pointer = root.member("securitySchemes");
     let mut schemes = mem::take(&mut card.security_schemes);
     // At this point, names that differed only in white space are equal.
@@ -50,7 +50,7 @@ pub(super) fn complete_security(
         ConversionTarget::V0_3 => "security",
     };
     let mut complete_requirements = |requirements: &mut Vec<SecurityRequirement>,
-                                     parent: &Pointer<'_>| {
+                                     parent: &JsonPointer<'_>| {
         for requirement in &mut *requirements {
             requirement
                 .schemes
@@ -96,7 +96,7 @@ fn complete_key_location(location: &mut String, parameter: &mut String) -> Optio
 fn complete_scheme(
     scheme: &mut SecurityScheme,
     target: ConversionTarget,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> SchemeConversion {
     let assumption_note = match &mut scheme.kind {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::object_builder::{self, ObjectBuilder};
 use crate::{AgentCard, Capabilities, Interface, SchemeKind, SecurityRequirement, SecurityScheme};
 
-pub(super) fn write_card(card: &AgentCard) -> Map<String, Value> {
+pub(super) fn card_object(card: &AgentCard) -> Map<String, Value> {
     let preferred_interface = card.interfaces.first();
     let version = preferred_interface.and_then(|interface| interface.protocol_version.as_deref());
     // `additionalInterfaces` repeats the preferred interface (0.3 §5.6), but a list of only that one is redundant.
@@ -24,8 +24,8 @@ pub(super) fn write_card(card: &AgentCard) -> Map<String, Value> {
     let skills: Vec<Value> = skills.collect();
     let capabilities = &card.capabilities;
     ObjectBuilder::default()
-        .with("protocolVersion", format!("{}.0", version.unwrap_or("0.3")))
-        .with("name", card.name.as_str())
+        .with_member("protocolVersion", format!("{}.0", version.unwrap_or("0.3")))
+        .with_member("name", card.name.as_str())
         .with_text("description", card.description.as_ref())
         .with_text("url", preferred_interface.map(|interface| &interface.url))
         .with_text(
@@ -43,12 +43,12 @@ pub(super) fn write_card(card: &AgentCard) -> Map<String, Value> {
         )
         .with_text("version", card.version.as_ref())
         .with_text("documentationUrl", card.documentation_url.as_ref())
-        .with("capabilities", self::capabilities_object(capabilities))
-        .with_named_members("securitySchemes", schemes)
+        .with_member("capabilities", self::capabilities_object(capabilities))
+        .with_map("securitySchemes", schemes)
         .with_list("security", card.security.iter().map(requirement_object))
-        .with("defaultInputModes", card.input_modes.clone())
-        .with("defaultOutputModes", card.output_modes.clone())
-        .with("skills", skills)
+        .with_member("defaultInputModes", card.input_modes.clone())
+        .with_member("defaultOutputModes", card.output_modes.clone())
+        .with_member("skills", skills)
         .with_flag(
             "supportsAuthenticatedExtendedCard",
             capabilities.extended_agent_card,
@@ -58,8 +58,8 @@ pub(super) fn write_card(card: &AgentCard) -> Map<String, Value> {
 
 fn interface_object(interface: &Interface) -> ObjectBuilder {
     ObjectBuilder::default()
-        .with("url", interface.url.as_str())
-        .with("transport", interface.binding.as_str())
+        .with_member("url", interface.url.as_str())
+        .with_member("transport", interface.binding.as_str())
 }
 
 /// The capabilities, without the extended card's flag, which is a member of the card in 0.3.
@@ -82,7 +82,7 @@ fn capabilities_object(capabilities: &Capabilities) -> ObjectBuilder {
 fn named_scheme_object(scheme: &SecurityScheme) -> Option<(String, ObjectBuilder)> {
     let typed_object = |kind: &str| {
         ObjectBuilder::default()
-            .with("type", kind)
+            .with_member("type", kind)
             .with_text("description", scheme.description.as_ref())
     };
     let object = match &scheme.kind {
@@ -90,22 +90,22 @@ fn named_scheme_object(scheme: &SecurityScheme) -> Option<(String, ObjectBuilder
             location,
             parameter,
         } => typed_object("apiKey")
-            .with("in", location.as_str())
-            .with("name", parameter.as_str()),
+            .with_member("in", location.as_str())
+            .with_member("name", parameter.as_str()),
         SchemeKind::Http {
             scheme,
             bearer_format,
         } => typed_object("http")
-            .with("scheme", scheme.as_str())
+            .with_member("scheme", scheme.as_str())
             .with_text("bearerFormat", bearer_format.as_ref()),
         SchemeKind::Oauth2 {
             flows,
             metadata_url,
         } => typed_object("oauth2")
-            .with("flows", flows.clone())
+            .with_member("flows", flows.clone())
             .with_text("oauth2MetadataUrl", metadata_url.as_ref()),
         SchemeKind::OpenIdConnect { url } => {
-            typed_object("openIdConnect").with("openIdConnectUrl", url.as_str())
+            typed_object("openIdConnect").with_member("openIdConnectUrl", url.as_str())
         }
         SchemeKind::MutualTls => typed_object("mutualTLS"),
         SchemeKind::None | SchemeKind::Other { .. } => return None,
@@ -117,7 +117,7 @@ fn named_scheme_object(scheme: &SecurityScheme) -> Option<(String, ObjectBuilder
 fn requirement_object(requirement: &SecurityRequirement) -> ObjectBuilder {
     let mut object = ObjectBuilder::default();
     for (name, scopes) in &requirement.schemes {
-        object = object.with(name, scopes.clone());
+        object = object.with_member(name, scopes.clone());
     }
     object
 }

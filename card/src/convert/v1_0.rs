@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 use super::object_builder::{self, ObjectBuilder};
 use crate::{AgentCard, Capabilities, Interface, SchemeKind, SecurityRequirement, SecurityScheme};
 
-pub(super) fn write_card(card: &AgentCard) -> Map<String, Value> {
+pub(super) fn card_object(card: &AgentCard) -> Map<String, Value> {
     let schemes = card.security_schemes.iter().filter_map(named_scheme_object);
     let skills = card.skills.iter().map(|skill| {
         let requirements = skill.security.iter().map(requirement_object);
         object_builder::skill_object(skill).with_list("securityRequirements", requirements)
     });
     ObjectBuilder::default()
-        .with("name", card.name.as_str())
+        .with_member("name", card.name.as_str())
         .with_text("description", card.description.as_ref())
         .with_list(
             "supportedInterfaces",
@@ -24,14 +24,14 @@ pub(super) fn write_card(card: &AgentCard) -> Map<String, Value> {
         )
         .with_text("version", card.version.as_ref())
         .with_text("documentationUrl", card.documentation_url.as_ref())
-        .with("capabilities", capabilities_object(&card.capabilities))
-        .with_named_members("securitySchemes", schemes)
+        .with_member("capabilities", capabilities_object(&card.capabilities))
+        .with_map("securitySchemes", schemes)
         .with_list(
             "securityRequirements",
             card.security.iter().map(requirement_object),
         )
-        .with("defaultInputModes", card.input_modes.clone())
-        .with("defaultOutputModes", card.output_modes.clone())
+        .with_member("defaultInputModes", card.input_modes.clone())
+        .with_member("defaultOutputModes", card.output_modes.clone())
         .with_list("skills", skills)
         .with_text("iconUrl", card.icon_url.as_ref())
         .into_map()
@@ -39,8 +39,8 @@ pub(super) fn write_card(card: &AgentCard) -> Map<String, Value> {
 
 fn interface_object(interface: &Interface) -> ObjectBuilder {
     ObjectBuilder::default()
-        .with("url", interface.url.as_str())
-        .with("protocolBinding", interface.binding.as_str())
+        .with_member("url", interface.url.as_str())
+        .with_member("protocolBinding", interface.binding.as_str())
         .with_text("tenant", interface.tenant.as_ref())
         .with_text("protocolVersion", interface.protocol_version.as_ref())
 }
@@ -67,8 +67,8 @@ fn named_scheme_object(scheme: &SecurityScheme) -> Option<(String, ObjectBuilder
         } => (
             "apiKeySecurityScheme",
             object
-                .with("location", location.as_str())
-                .with("name", parameter.as_str()),
+                .with_member("location", location.as_str())
+                .with_member("name", parameter.as_str()),
         ),
         SchemeKind::Http {
             scheme,
@@ -76,7 +76,7 @@ fn named_scheme_object(scheme: &SecurityScheme) -> Option<(String, ObjectBuilder
         } => (
             "httpAuthSecurityScheme",
             object
-                .with("scheme", scheme.as_str())
+                .with_member("scheme", scheme.as_str())
                 .with_text("bearerFormat", bearer_format.as_ref()),
         ),
         SchemeKind::Oauth2 {
@@ -85,19 +85,19 @@ fn named_scheme_object(scheme: &SecurityScheme) -> Option<(String, ObjectBuilder
         } => (
             "oauth2SecurityScheme",
             object
-                .with("flows", flows.clone())
+                .with_member("flows", flows.clone())
                 .with_text("oauth2MetadataUrl", metadata_url.as_ref()),
         ),
         SchemeKind::OpenIdConnect { url } => (
             "openIdConnectSecurityScheme",
-            object.with("openIdConnectUrl", url.as_str()),
+            object.with_member("openIdConnectUrl", url.as_str()),
         ),
         SchemeKind::MutualTls => ("mtlsSecurityScheme", object),
         SchemeKind::None | SchemeKind::Other { .. } => return None,
     };
     Some((
         scheme.name.clone(),
-        ObjectBuilder::default().with(wrapper, inner),
+        ObjectBuilder::default().with_member(wrapper, inner),
     ))
 }
 
@@ -107,5 +107,5 @@ fn requirement_object(requirement: &SecurityRequirement) -> ObjectBuilder {
         let scopes = ObjectBuilder::default().with_list("list", scopes.clone());
         (name.clone(), scopes)
     });
-    ObjectBuilder::default().with_named_members("schemes", schemes)
+    ObjectBuilder::default().with_map("schemes", schemes)
 }

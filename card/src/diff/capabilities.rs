@@ -11,7 +11,7 @@ use super::list_matching::match_lists;
 use super::lists_and_texts::{STILL_EMPTY, add_if_reordered, compare_wording, list_elements};
 use super::object_members::ObjectMembers;
 use super::unknown_members;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 
 const CAPABILITY_MEMBERS: &[&str] = &[
     "streaming",
@@ -30,11 +30,11 @@ pub(super) fn compare_capabilities(
     owner_extension: Option<&str>,
     old: &ObjectMembers<'_>,
     new: &ObjectMembers<'_>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     if let Some((name, values)) = new.changed_member(old, "supportsAuthenticatedExtendedCard") {
-        compare_flag(&pointer.member(name), values, out);
+        compare_capability_flag(&pointer.member(name), values, out);
     }
     let Some((name, values)) = new.changed_member(old, "capabilities") else {
         return;
@@ -62,7 +62,7 @@ pub(super) fn compare_capabilities(
             let pointer = pointer.member(spelling);
             match *name {
                 "extensions" => compare_extensions(owner_extension, &pointer, values, out),
-                _ => compare_flag(&pointer, values, out),
+                _ => compare_capability_flag(&pointer, values, out),
             }
         }
     }
@@ -70,7 +70,11 @@ pub(super) fn compare_capabilities(
 }
 
 /// Compares a flag; a missing flag counts as off.
-fn compare_flag(pointer: &Pointer<'_>, values: BeforeAfter<'_>, out: &mut ChangeCollector) {
+fn compare_capability_flag(
+    pointer: &JsonPointer<'_>,
+    values: BeforeAfter<'_>,
+    out: &mut ChangeCollector,
+) {
     let read_flag = |value: Option<&Value>| match value {
         None | Some(Value::Null) => Some(false),
         Some(value) => value.as_bool(),
@@ -86,7 +90,7 @@ fn compare_flag(pointer: &Pointer<'_>, values: BeforeAfter<'_>, out: &mut Change
 
 fn compare_extensions(
     owner_extension: Option<&str>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     values: BeforeAfter<'_>,
     out: &mut ChangeCollector,
 ) {
@@ -193,7 +197,7 @@ fn is_owner_proof(owner_extension: Option<&str>, value: &Value) -> Option<bool> 
 
 fn compare_changed_extension(
     owner_extension: Option<&str>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     old: &Value,
     new: &Value,
     out: &mut ChangeCollector,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::json_equality::canonical_text;
 use super::object_members::{MemberRef, ObjectMembers};
 use super::url_origin::{UrlOrigin, url_origin};
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::wire::value_spellings::parse_protocol_version;
 
 const INTERFACE_MEMBERS: &[&str] = &[
@@ -35,10 +35,10 @@ impl<'a> CardAddressPosition<'a> {
         (self.member, self.index)
     }
 
-    pub(super) fn with_pointer<T>(
+    pub(super) fn visit_with_pointer<T>(
         &self,
-        pointer: &Pointer<'_>,
-        visit: impl FnOnce(&Pointer<'_>) -> T,
+        pointer: &JsonPointer<'_>,
+        visit: impl FnOnce(&JsonPointer<'_>) -> T,
     ) -> T {
         let member = pointer.member(self.member);
         match self.index {

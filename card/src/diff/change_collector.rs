@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::change::{CardChange, CardDiff, ChangeClass, MAX_CHANGES};
-use super::display::{self, display_name};
+use super::display::{self, unmarked_member_name};
 use super::json_equality::{BeforeAfter, is_unchanged};
 use super::object_members::differing_members;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 
 /// Changes found so far: the first ones of each class, and the most important class of all.
 #[derive(Debug, Default)]
@@ -21,11 +21,11 @@ impl ChangeCollector {
     pub(super) fn add(
         &mut self,
         class: ChangeClass,
-        pointer: &Pointer<'_>,
+        pointer: &JsonPointer<'_>,
         (before, after): BeforeAfter<'_>,
         reason: &'static str,
     ) {
-        let has_hidden = after.is_some_and(display::has_hidden_characters);
+        let has_hidden = after.is_some_and(display::value_has_hidden_characters);
         let class = if has_hidden {
             class.max(ChangeClass::High)
         } else {
@@ -38,7 +38,7 @@ impl ChangeCollector {
         if list.len() == MAX_CHANGES {
             return;
         }
-        let (before, after) = display::display_pair(before, after);
+        let (before, after) = display::shorten_value_pair(before, after);
         let mut reason = reason.to_owned();
         if has_hidden {
             reason.push_str("; it contains invisible characters");
@@ -75,7 +75,7 @@ impl ChangeCollector {
 /// Adds a change for every place below `pointer` where the two values differ, down to single values, all of one class.
 pub(super) fn add_each_difference(
     class: ChangeClass,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     values: BeforeAfter<'_>,
     reason: &'static str,
     out: &mut ChangeCollector,
@@ -83,7 +83,7 @@ pub(super) fn add_each_difference(
     match values {
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
             for (name, values) in differing_members(old, new) {
-                let shown = display_name(name);
+                let shown = unmarked_member_name(name);
                 add_each_difference(class, &pointer.member(&shown), values, reason, out);
             }
         }

@@ -12,7 +12,7 @@ use super::object_members::{ObjectMembers, is_loose_spelling};
 use super::url_origin::url_origin;
 use super::{capabilities, interfaces, security, signatures, skills, unknown_members};
 use crate::Family;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::wire::member_names::NESTING_MEMBERS;
 
 const CARD_MEMBERS: &[&str] = &[
@@ -64,7 +64,7 @@ pub(super) fn nesting_member(root: &Map<String, Value>, family: Family) -> Optio
 }
 
 /// One level of a card, with the facts that its rules need.
-pub(super) struct DiffLevel<'a> {
+pub(super) struct CardLevelContext<'a> {
     pub(super) families: (Family, Family),
     pub(super) owner_extension: Option<&'a str>,
     pub(super) signature_states: Option<SignatureStates>,
@@ -72,14 +72,14 @@ pub(super) struct DiffLevel<'a> {
     pub(super) is_nested: bool,
 }
 
-impl DiffLevel<'_> {
+impl CardLevelContext<'_> {
     /// Compares the members of both cards except `skipped_member`, which is a level of its own.
     pub(super) fn compare_members(
         &self,
         before: &Map<String, Value>,
         after: &Map<String, Value>,
         skipped_member: Option<&str>,
-        pointer: &Pointer<'_>,
+        pointer: &JsonPointer<'_>,
         out: &mut ChangeCollector,
     ) {
         let mut old = ObjectMembers::new(before, CARD_MEMBERS);
@@ -95,8 +95,8 @@ impl DiffLevel<'_> {
             }
         }
         interfaces::compare_interfaces(self.families, &old, &new, pointer, out);
-        interfaces::compare_undefined_members(&mut old, &mut new, pointer, out);
-        security::compare_undefined_members(&mut old, &mut new, pointer, out);
+        interfaces::compare_undefined_addresses(&mut old, &mut new, pointer, out);
+        security::compare_undefined_credentials(&mut old, &mut new, pointer, out);
         let is_callable = |address: &str| self.is_nested || new.get_non_null(address).is_some();
         security::compare_security(&old, &new, &is_callable, pointer, out);
         if let Some((name, values)) = new.changed_member(&old, "provider") {
@@ -112,7 +112,7 @@ impl DiffLevel<'_> {
                 .any(|known| is_loose_spelling(name, known));
             if is_harmless { High } else { Critical }
         };
-        unknown_members::compare_with_class(pointer, &old, &new, ambiguous_class, out);
+        unknown_members::compare_unknown_with_class(pointer, &old, &new, ambiguous_class, out);
     }
 }
 
@@ -120,7 +120,7 @@ impl DiffLevel<'_> {
 fn compare_descriptive_members(
     old: &ObjectMembers<'_>,
     new: &ObjectMembers<'_>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     if let Some((name, values)) = new.changed_member(old, "description") {
@@ -133,7 +133,7 @@ fn compare_descriptive_members(
         }
     }
     if let Some((name, values)) = new.changed_member(old, "version") {
-        compare_version(&pointer.member(name), values, out);
+        compare_agent_version(&pointer.member(name), values, out);
     }
     for name in ["documentationUrl", "iconUrl"] {
         if let Some((name, values)) = new.changed_member(old, name) {
@@ -142,7 +142,7 @@ fn compare_descriptive_members(
     }
 }
 
-fn compare_provider(pointer: &Pointer<'_>, values: BeforeAfter<'_>, out: &mut ChangeCollector) {
+fn compare_provider(pointer: &JsonPointer<'_>, values: BeforeAfter<'_>, out: &mut ChangeCollector) {
     const PROVIDER_MEMBERS: &[&str] = &["organization", "url", "name"];
     let reason = "the provider of the agent changed";
     if both_empty_or_null(values, MemberType::Object) {
@@ -170,7 +170,11 @@ fn compare_provider(pointer: &Pointer<'_>, values: BeforeAfter<'_>, out: &mut Ch
     unknown_members::compare_unknown_members(pointer, &old, &new, out);
 }
 
-fn compare_version(pointer: &Pointer<'_>, values: BeforeAfter<'_>, out: &mut ChangeCollector) {
+fn compare_agent_version(
+    pointer: &JsonPointer<'_>,
+    values: BeforeAfter<'_>,
+    out: &mut ChangeCollector,
+) {
     let (class, reason) = if values.1.is_none_or(is_version_like) {
         (Low, "the version of the agent changed")
     } else {
@@ -199,7 +203,7 @@ fn is_version_like(value: &Value) -> bool {
 /// Compares a link. A changed link may move freely on its server, a new one on the agent's own server.
 fn compare_link(
     old: &ObjectMembers<'_>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     values: BeforeAfter<'_>,
     out: &mut ChangeCollector,
 ) {

@@ -16,7 +16,7 @@ const MAX_DISPLAYED_VALUES: usize = 64;
 const LEADING_CHARS: usize = 100;
 
 /// The old and new value of a change for display. Two texts are displayed from their first difference.
-pub(super) fn display_pair(
+pub(super) fn shorten_value_pair(
     before: Option<&Value>,
     after: Option<&Value>,
 ) -> (Option<Value>, Option<Value>) {
@@ -49,7 +49,7 @@ fn shorten_value(value: &Value) -> Value {
         chars_left: MAX_DISPLAYED_CHARS,
         values_left: MAX_DISPLAYED_VALUES,
     };
-    budget.shorten(value)
+    budget.shorten_within_budget(value)
 }
 
 struct DisplayBudget {
@@ -58,7 +58,7 @@ struct DisplayBudget {
 }
 
 impl DisplayBudget {
-    fn shorten(&mut self, value: &Value) -> Value {
+    fn shorten_within_budget(&mut self, value: &Value) -> Value {
         self.values_left = self.values_left.saturating_sub(1);
         match value {
             Value::String(text) => Value::from(self.shorten_text(text)),
@@ -69,7 +69,7 @@ impl DisplayBudget {
                         displayed.push(Value::from("…"));
                         break;
                     }
-                    displayed.push(self.shorten(value));
+                    displayed.push(self.shorten_within_budget(value));
                 }
                 Value::Array(displayed)
             }
@@ -80,8 +80,8 @@ impl DisplayBudget {
                         displayed.insert("…".to_owned(), Value::from("…"));
                         break;
                     }
-                    let name = self.shorten_text(&display_name(name));
-                    let value = self.shorten(value);
+                    let name = self.shorten_text(&unmarked_member_name(name));
+                    let value = self.shorten_within_budget(value);
                     displayed.insert(name, value);
                 }
                 Value::Object(displayed)
@@ -101,19 +101,19 @@ impl DisplayBudget {
     }
 }
 
-pub(super) fn has_hidden_characters(value: &Value) -> bool {
+pub(super) fn value_has_hidden_characters(value: &Value) -> bool {
     match value {
         Value::String(text) => hidden_characters::has_hidden_characters(text),
-        Value::Array(list) => list.iter().any(has_hidden_characters),
+        Value::Array(list) => list.iter().any(value_has_hidden_characters),
         Value::Object(members) => members.iter().any(|(name, value)| {
-            hidden_characters::has_hidden_characters(name) || has_hidden_characters(value)
+            hidden_characters::has_hidden_characters(name) || value_has_hidden_characters(value)
         }),
         _ => false,
     }
 }
 
 /// The name of a member for pointers, without the marks of [`crate::json_document::parse_with_duplicates`].
-pub(super) fn display_name(name: &str) -> Cow<'_, str> {
+pub(super) fn unmarked_member_name(name: &str) -> Cow<'_, str> {
     if !name.contains('\0') {
         return Cow::Borrowed(name);
     }
@@ -134,7 +134,7 @@ mod tests {
             Value::from(format!("{}a", "x".repeat(5_000))),
             Value::from(format!("{}b{}", "x".repeat(5_000), "y".repeat(5_000))),
         );
-        let (old, new) = display_pair(Some(&old), Some(&new));
+        let (old, new) = shorten_value_pair(Some(&old), Some(&new));
         assert_eq!(
             old,
             Some(Value::from(format!("…{}a", "x".repeat(LEADING_CHARS))))
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn names_are_shown_without_marks() {
-        assert_eq!(display_name("url\u{0}12"), "url");
-        assert_eq!(display_name("a\u{0}\u{0}b\u{0}1"), "a\u{fffd}b");
-        assert_eq!(display_name("plain"), "plain");
+        assert_eq!(unmarked_member_name("url\u{0}12"), "url");
+        assert_eq!(unmarked_member_name("a\u{0}\u{0}b\u{0}1"), "a\u{fffd}b");
+        assert_eq!(unmarked_member_name("plain"), "plain");
     }
 }

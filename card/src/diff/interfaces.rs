@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::card_addresses::{AddressKey, CallTarget, CardAddress, CardAddresses, ambiguous_key};
 use super::change::ChangeClass::{self, Critical, High, Low};
 use super::change_collector::{ChangeCollector, add_each_difference};
-use super::display::display_name;
+use super::display::unmarked_member_name;
 use super::json_equality::is_permutation;
 use super::object_members::{MemberPair, ObjectMembers, differing_listed_members};
 use super::url_origin::UrlOrigin;
 use crate::Family;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 
 const ADDRESS_MEMBERS: [&str; 5] = [
     "supportedInterfaces",
@@ -28,10 +28,10 @@ const PREFERENCE_CHANGED: &str = "callers try another of the approved addresses 
 type VersionsByTarget<'o> = HashMap<&'o CallTarget<'o>, BTreeSet<Option<&'o str>>>;
 
 /// Compares members of no version that contain a card's only address, and removes them from both cards.
-pub(super) fn compare_undefined_members<'a>(
+pub(super) fn compare_undefined_addresses<'a>(
     old: &mut ObjectMembers<'a>,
     new: &mut ObjectMembers<'a>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     let has_address = |card: &ObjectMembers<'_>| {
@@ -41,13 +41,14 @@ pub(super) fn compare_undefined_members<'a>(
     if has_address(old) && has_address(new) {
         return;
     }
-    let is_address_member = |name: &str| matches!(&*display_name(name), "endpoint" | "endpoints");
+    let is_address_member =
+        |name: &str| matches!(&*unmarked_member_name(name), "endpoint" | "endpoints");
     for (name, values) in differing_listed_members(&old.unknown, &new.unknown) {
         if is_address_member(name) {
             let reason = "callers may be led to another address";
             add_each_difference(
                 Critical,
-                &pointer.member(&display_name(name)),
+                &pointer.member(&unmarked_member_name(name)),
                 values,
                 reason,
                 out,
@@ -63,7 +64,7 @@ pub(super) fn compare_interfaces(
     families: (Family, Family),
     old: &ObjectMembers<'_>,
     new: &ObjectMembers<'_>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     let changed_members: Vec<MemberPair<'_>> = ADDRESS_MEMBERS
@@ -92,10 +93,15 @@ pub(super) fn compare_interfaces(
             Value::from(families.1.as_str()),
         );
         let reason = "the card is written for a different protocol version";
-        out.add(High, &Pointer::Root, (Some(&before), Some(&after)), reason);
+        out.add(
+            High,
+            &JsonPointer::Root,
+            (Some(&before), Some(&after)),
+            reason,
+        );
     }
     compare_ambiguous_addresses(&before, &after, pointer, out);
-    compare_targets(&before, &after, pointer, out);
+    compare_call_targets(&before, &after, pointer, out);
     if out.count() == count_before {
         let reason =
             "the addresses are written in a different form, and clients may choose other addresses";
@@ -129,14 +135,14 @@ fn has_single_target(addresses: &CardAddresses<'_>) -> bool {
 fn compare_ambiguous_addresses(
     before: &CardAddresses<'_>,
     after: &CardAddresses<'_>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     let (old_keys, new_keys) = (before.ambiguous_keys(), after.ambiguous_keys());
     for address in &after.ambiguous {
         if !old_keys.contains(&ambiguous_key(address)) {
             let reason = "clients may read this address differently";
-            address.0.with_pointer(pointer, |at| {
+            address.0.visit_with_pointer(pointer, |at| {
                 out.add(Critical, at, (None, Some(address.1)), reason)
             });
         }
@@ -144,17 +150,17 @@ fn compare_ambiguous_addresses(
     for address in &before.ambiguous {
         if !new_keys.contains(&ambiguous_key(address)) {
             let reason = "an address is no longer offered";
-            address.0.with_pointer(pointer, |at| {
+            address.0.visit_with_pointer(pointer, |at| {
                 out.add(High, at, (Some(address.1), None), reason)
             });
         }
     }
 }
 
-fn compare_targets(
+fn compare_call_targets(
     before: &CardAddresses<'_>,
     after: &CardAddresses<'_>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     let (old, new) = (versions_by_target(before), versions_by_target(after));
@@ -175,7 +181,7 @@ fn compare_targets(
             )
         } else {
             replaced.extend(replaced_address.map(|taken| &taken.target));
-            approved.classify(address)
+            approved.classify_address(address)
         };
         let earlier = approved
             .by_target
@@ -185,7 +191,7 @@ fn compare_targets(
         let values = (earlier.map(|address| address.value), Some(address.value));
         address
             .position
-            .with_pointer(pointer, |at| out.add(class, at, values, reason));
+            .visit_with_pointer(pointer, |at| out.add(class, at, values, reason));
     }
     for address in &before.readable {
         if !new.contains_key(&address.target) && replaced.insert(&address.target) {
@@ -193,7 +199,7 @@ fn compare_targets(
             let reason = "an address is no longer offered";
             address
                 .position
-                .with_pointer(pointer, |at| out.add(High, at, values, reason));
+                .visit_with_pointer(pointer, |at| out.add(High, at, values, reason));
         }
     }
     let (old_first, new_first) = (before.readable.first(), after.readable.first());
@@ -201,7 +207,7 @@ fn compare_targets(
         && old_first.target != new_first.target
         && old.contains_key(&new_first.target)
     {
-        new_first.position.with_pointer(pointer, |at| {
+        new_first.position.visit_with_pointer(pointer, |at| {
             out.add(
                 High,
                 at,
@@ -243,7 +249,7 @@ impl<'o> ApprovedTargets<'o> {
         }
     }
 
-    fn classify(&self, address: &CardAddress<'_>) -> (ChangeClass, &'static str) {
+    fn classify_address(&self, address: &CardAddress<'_>) -> (ChangeClass, &'static str) {
         if address
             .reached_server()
             .is_some_and(|reach| self.reached_servers.contains(&reach))

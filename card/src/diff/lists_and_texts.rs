@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::change::ChangeClass::{High, Low};
 use super::change_collector::{ChangeCollector, add_each_difference};
 use super::json_equality::{BeforeAfter, MemberType, both_empty_or_null, is_permutation};
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 
 pub(super) const STILL_EMPTY: &str = "it is empty, as before";
 
 pub(super) fn add_if_reordered(
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     values: BeforeAfter<'_>,
     out: &mut ChangeCollector,
 ) -> bool {
@@ -28,7 +28,7 @@ pub(super) fn add_if_reordered(
 
 /// Compares texts that people and models read: every difference is high, except that the order of a list is low.
 pub(super) fn compare_wording(
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     values: BeforeAfter<'_>,
     member_type: MemberType,
     reason: &'static str,
@@ -44,7 +44,7 @@ pub(super) fn compare_wording(
 /// Compares two lists of media types. Removing one is low while others remain; with none left, clients assume
 /// defaults.
 pub(super) fn compare_modes(
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     values: BeforeAfter<'_>,
     out: &mut ChangeCollector,
 ) {

@@ -32,11 +32,11 @@ pub use change::{
 use serde_json::Value;
 
 use crate::json_document::{self, JsonDocument};
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::{Family, ParseError, content_digest, parse_card};
 
 use change_collector::ChangeCollector;
-use diff_level::DiffLevel;
+use diff_level::CardLevelContext;
 
 /// Compares two versions of a card as received.
 ///
@@ -85,8 +85,8 @@ fn diff_documents(
 ) -> Result<CardDiff, ParseError> {
     let families = (parse_card(before)?.family, parse_card(after)?.family);
     let documents = (
-        json_document::parse_with_duplicates(before)?,
-        json_document::parse_with_duplicates(after)?,
+        json_document::parse_json_with_duplicates(before)?,
+        json_document::parse_json_with_duplicates(after)?,
     );
     let mut out = ChangeCollector::default();
     if before != after {
@@ -114,7 +114,7 @@ fn compare_documents(
     signature_states: Option<SignatureStates>,
     out: &mut ChangeCollector,
 ) {
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     if !(before.exact && after.exact) {
         out.add(
             ChangeClass::High,
@@ -130,7 +130,7 @@ fn compare_documents(
         diff_level::nesting_member(old, families.0),
         diff_level::nesting_member(new, families.1),
     );
-    let level = DiffLevel {
+    let level = CardLevelContext {
         families,
         owner_extension,
         signature_states,

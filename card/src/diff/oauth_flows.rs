@@ -7,7 +7,7 @@ use super::change_collector::{ChangeCollector, add_each_difference};
 use super::json_equality::BeforeAfter;
 use super::object_members::ObjectMembers;
 use super::unknown_members;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 
 const FLOW_NAMES: &[&str] = &[
     "authorizationCode",
@@ -29,7 +29,7 @@ const FLOW_MEMBERS: &[&str] = &[
 const TOKEN_SOURCE_CHANGED: &str = "the way callers get tokens changed";
 
 pub(super) fn compare_flows(
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     values: BeforeAfter<'_>,
     out: &mut ChangeCollector,
 ) {
@@ -53,7 +53,7 @@ pub(super) fn compare_flows(
     unknown_members::compare_unknown_members(pointer, &old, &new, out);
 }
 
-fn compare_flow(pointer: &Pointer<'_>, values: BeforeAfter<'_>, out: &mut ChangeCollector) {
+fn compare_flow(pointer: &JsonPointer<'_>, values: BeforeAfter<'_>, out: &mut ChangeCollector) {
     let (Some(Value::Object(old)), Some(Value::Object(new))) = values else {
         out.add(Critical, pointer, values, TOKEN_SOURCE_CHANGED);
         return;

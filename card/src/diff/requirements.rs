@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    fn compare_values(before: &Value, after: &Value) -> RequirementChange {
+    fn compare_requirement_values(before: &Value, after: &Value) -> RequirementChange {
         let parse = |value| parse_alternatives(Some(value));
         compare_alternatives(parse(before).as_deref(), parse(after).as_deref())
     }
@@ -200,11 +200,15 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                compare_values(&before, &after),
+                compare_requirement_values(&before, &after),
                 there,
                 "{before} to {after}"
             );
-            assert_eq!(compare_values(&after, &before), back, "{after} to {before}");
+            assert_eq!(
+                compare_requirement_values(&after, &before),
+                back,
+                "{after} to {before}"
+            );
         }
     }
 
@@ -222,11 +226,11 @@ mod tests {
         let side = 64;
         assert_eq!(side * side, MAX_COMPARED_PAIRS);
         assert_eq!(
-            compare_values(&list(side, &[]), &list(side, &["x"])),
+            compare_requirement_values(&list(side, &[]), &list(side, &["x"])),
             RequirementChange::Stricter
         );
         assert_eq!(
-            compare_values(&list(side + 1, &[]), &list(side, &["x"])),
+            compare_requirement_values(&list(side + 1, &[]), &list(side, &["x"])),
             RequirementChange::Weaker
         );
         let with_scopes = |scopes: usize| -> Value {
@@ -234,11 +238,11 @@ mod tests {
             json!([{"a": scopes}])
         };
         assert_eq!(
-            compare_values(&with_scopes(63), &with_scopes(100)),
+            compare_requirement_values(&with_scopes(63), &with_scopes(100)),
             RequirementChange::Stricter
         );
         assert_eq!(
-            compare_values(&with_scopes(64), &with_scopes(100)),
+            compare_requirement_values(&with_scopes(64), &with_scopes(100)),
             RequirementChange::Weaker
         );
     }

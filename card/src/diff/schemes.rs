@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use super::change::ChangeClass::{Critical, High};
 use super::change_collector::{ChangeCollector, add_each_difference};
-use super::display::display_name;
+use super::display::unmarked_member_name;
 use super::json_equality::{BeforeAfter, MemberType};
 use super::lists_and_texts::compare_wording;
 use super::object_members::{MemberRef, ObjectMembers, differing_members};
 use super::{oauth_flows, unknown_members};
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 
 /// Kinds of schemes, by the `type` of 0.2 and 0.3 and by the wrapper of 1.0.
 const SCHEME_KINDS: [(&str, &str); 5] = [
@@ -48,7 +48,7 @@ struct UnambiguousScheme<'a> {
 
 /// Compares two different `securitySchemes`. `named_schemes` are the schemes that the newer card still names.
 pub(super) fn compare_schemes(
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     values: BeforeAfter<'_>,
     named_schemes: &HashSet<&str>,
     out: &mut ChangeCollector,
@@ -64,7 +64,7 @@ pub(super) fn compare_schemes(
     };
     let count_before = out.count();
     for (name, values) in differing_members(old, new) {
-        let shown = display_name(name);
+        let shown = unmarked_member_name(name);
         let pointer = pointer.member(&shown);
         match values {
             (Some(before), Some(after)) => compare_scheme(&pointer, before, after, out),
@@ -93,9 +93,17 @@ fn schemes_by_name<'a>(
     }
 }
 
-fn compare_scheme(pointer: &Pointer<'_>, before: &Value, after: &Value, out: &mut ChangeCollector) {
+fn compare_scheme(
+    pointer: &JsonPointer<'_>,
+    before: &Value,
+    after: &Value,
+    out: &mut ChangeCollector,
+) {
     let values = (Some(before), Some(after));
-    let (Some(old), Some(new)) = (parse_unambiguous(before), parse_unambiguous(after)) else {
+    let (Some(old), Some(new)) = (
+        parse_unambiguous_scheme(before),
+        parse_unambiguous_scheme(after),
+    ) else {
         let reason = "clients may read the scheme differently";
         add_each_difference(Critical, pointer, values, reason, out);
         return;
@@ -119,7 +127,7 @@ fn compare_scheme(pointer: &Pointer<'_>, before: &Value, after: &Value, out: &mu
 }
 
 fn compare_scheme_members(
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     old: &ObjectMembers<'_>,
     new: &ObjectMembers<'_>,
     out: &mut ChangeCollector,
@@ -175,7 +183,7 @@ fn non_null_member<'a>(members: &ObjectMembers<'a>, name: &str) -> Option<Member
 }
 
 /// The scheme in either form, if all clients read it the same way.
-fn parse_unambiguous(value: &Value) -> Option<UnambiguousScheme<'_>> {
+fn parse_unambiguous_scheme(value: &Value) -> Option<UnambiguousScheme<'_>> {
     let members = ObjectMembers::new(value.as_object()?, SCHEME_MEMBERS);
     let is_unambiguous = |fields: &ObjectMembers<'_>| {
         fields.ambiguous.is_empty()

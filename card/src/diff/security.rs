@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::change::ChangeClass::{Critical, High};
 use super::change_collector::{ChangeCollector, add_each_difference};
-use super::display::display_name;
+use super::display::unmarked_member_name;
 use super::json_equality::{BeforeAfter, MemberType, both_empty_or_null, is_empty_or_null};
 use super::lists_and_texts::add_if_reordered;
 use super::object_members::{ObjectMembers, differing_listed_members};
@@ -14,7 +14,7 @@ use super::requirements::{
     RequirementChange, SchemeScopes, compare_alternatives, parse_alternatives,
 };
 use super::schemes;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::wire::informal_credentials;
 
 /// Member with the requirements, for each generation of clients, and the address that these clients call.
@@ -27,17 +27,22 @@ const REQUIREMENT_MEMBERS: [(&str, &str); 2] = [
 const MAX_CARD_REQUIREMENT_NAMES: usize = 256;
 
 /// Whether clients that know only this address of the newer card can call it.
-pub(super) type IsCallable<'r> = &'r dyn Fn(&str) -> bool;
+pub(super) type CallabilityCheck<'r> = &'r dyn Fn(&str) -> bool;
 
 pub(super) fn compare_security(
     old: &ObjectMembers<'_>,
     new: &ObjectMembers<'_>,
-    is_callable: IsCallable<'_>,
-    pointer: &Pointer<'_>,
+    is_callable: CallabilityCheck<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     if let Some((name, values)) = new.changed_member(old, "securitySchemes") {
-        schemes::compare_schemes(&pointer.member(name), values, &referenced_names(new), out);
+        schemes::compare_schemes(
+            &pointer.member(name),
+            values,
+            &referenced_scheme_names(new),
+            out,
+        );
     }
     if let Some((name, values)) = new.changed_member(old, "authentication") {
         let class = if both_empty_or_null(values, MemberType::Object) {
@@ -51,7 +56,7 @@ pub(super) fn compare_security(
     compare_requirements(
         old,
         new,
-        &CardRequirements::default(),
+        &InheritedRequirements::default(),
         is_callable,
         pointer,
         out,
@@ -59,24 +64,24 @@ pub(super) fn compare_security(
 }
 
 /// Compares credentials in members of no version, which some clients obey, and removes these from both cards.
-pub(super) fn compare_undefined_members<'a>(
+pub(super) fn compare_undefined_credentials<'a>(
     old: &mut ObjectMembers<'a>,
     new: &mut ObjectMembers<'a>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     let is_about_credentials = |name: &str| {
-        let name = display_name(name);
+        let name = unmarked_member_name(name);
         informal_credentials::is_about_credentials(&name) || name == "schemes"
     };
     let mut credential_holders = HashSet::new();
     for (name, values) in differing_listed_members(&old.unknown, &new.unknown) {
         if !is_about_credentials(name) {
-            if has_changed_credentials(&display_name(name), values) {
+            if has_changed_credentials(&unmarked_member_name(name), values) {
                 let reason = "callers may have to authenticate differently";
                 add_each_difference(
                     Critical,
-                    &pointer.member(&display_name(name)),
+                    &pointer.member(&unmarked_member_name(name)),
                     values,
                     reason,
                     out,
@@ -85,9 +90,11 @@ pub(super) fn compare_undefined_members<'a>(
             }
             continue;
         }
-        let name = display_name(name);
+        let name = unmarked_member_name(name);
         let requires_credentials = |value: Option<&Value>| {
-            value.is_some_and(|value| informal_credentials::requires_credentials(&name, value))
+            value.is_some_and(|value| {
+                informal_credentials::member_requires_credentials(&name, value)
+            })
         };
         let class = if requires_credentials(values.0) || requires_credentials(values.1) {
             Critical
@@ -117,12 +124,13 @@ fn has_changed_credentials(holder: &str, values: BeforeAfter<'_>) -> bool {
     let (before, after) = (owned_members(values.0), owned_members(values.1));
     let mut members = before.iter().chain(&after);
     before != after
-        && members.any(|(name, value)| informal_credentials::requires_credentials(name, value))
+        && members
+            .any(|(name, value)| informal_credentials::member_requires_credentials(name, value))
 }
 
 /// Requirements of both cards for every caller, which apply to skills without requirements of their own.
 #[derive(Default)]
-pub(super) struct CardRequirements<'a> {
+pub(super) struct InheritedRequirements<'a> {
     old: VisibleAlternatives<'a>,
     new: VisibleAlternatives<'a>,
 }
@@ -130,7 +138,7 @@ pub(super) struct CardRequirements<'a> {
 /// Alternatives that clients of each of [`REQUIREMENT_MEMBERS`] see; `None` if they cannot be determined.
 type VisibleAlternatives<'a> = Option<[Option<Vec<SchemeScopes<'a>>>; 2]>;
 
-impl<'a> CardRequirements<'a> {
+impl<'a> InheritedRequirements<'a> {
     /// Reads both cards. Very long requirements are not compared again for every skill.
     pub(super) fn new(old: &ObjectMembers<'a>, new: &ObjectMembers<'a>) -> Self {
         let read_card = |card: &ObjectMembers<'a>| {
@@ -144,7 +152,7 @@ impl<'a> CardRequirements<'a> {
             });
             Some(alternatives_by_member)
         };
-        CardRequirements {
+        InheritedRequirements {
             old: read_card(old),
             new: read_card(new),
         }
@@ -202,9 +210,9 @@ fn visible_alternatives<'a>(
 pub(super) fn compare_requirements<'a>(
     old: &ObjectMembers<'a>,
     new: &ObjectMembers<'a>,
-    card_requirements: &CardRequirements<'a>,
-    is_callable: IsCallable<'_>,
-    pointer: &Pointer<'_>,
+    card_requirements: &InheritedRequirements<'a>,
+    is_callable: CallabilityCheck<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     for (member_index, (member, address)) in REQUIREMENT_MEMBERS.into_iter().enumerate() {
@@ -257,7 +265,7 @@ fn admits_everyone(alternatives: &[SchemeScopes<'_>]) -> bool {
 }
 
 /// All texts and names in the requirements of a card and its skills, which may refer to schemes.
-fn referenced_names<'a>(card: &ObjectMembers<'a>) -> HashSet<&'a str> {
+fn referenced_scheme_names<'a>(card: &ObjectMembers<'a>) -> HashSet<&'a str> {
     let mut names = HashSet::new();
     for (member, _) in REQUIREMENT_MEMBERS {
         collect_names(card.get(member), &mut names);

@@ -11,7 +11,7 @@ use super::change_collector::ChangeCollector;
 use super::json_equality::canonical_text;
 use super::object_members::ObjectMembers;
 use crate::SignatureState::{self, Invalid, Unknown, Unsigned, Untrusted, Valid};
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 
 /// Header members that identify the key and the algorithm (RFC 7515 §4.1).
 const KEY_HEADER_MEMBERS: [&str; 10] = [
@@ -25,7 +25,7 @@ struct SignatureSummary {
     other_content: BTreeSet<String>,
 }
 
-fn is_verified(state: SignatureState) -> bool {
+fn is_verified_state(state: SignatureState) -> bool {
     matches!(state, Valid | Untrusted)
 }
 
@@ -37,15 +37,15 @@ pub(super) fn compare_signature_states(
     out: &mut ChangeCollector,
 ) {
     let (class, reason) = match (states.before, states.after) {
-        (before, Invalid) if is_verified(before) => (
+        (before, Invalid) if is_verified_state(before) => (
             Critical,
             "the card's signature was valid and is now invalid",
         ),
-        (before, Unsigned) if is_verified(before) => (
+        (before, Unsigned) if is_verified_state(before) => (
             Critical,
             "the card's signature was valid and is now missing",
         ),
-        (before, Unknown) if is_verified(before) && !same_content => (
+        (before, Unknown) if is_verified_state(before) && !same_content => (
             Critical,
             "the card's signature was valid; there is no key to verify the current one",
         ),
@@ -54,7 +54,7 @@ pub(super) fn compare_signature_states(
         (Invalid, Invalid) => (Nothing, "the signature is invalid, as before"),
         _ => return,
     };
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     out.add(class, &root.member("signatures"), (None, None), reason);
 }
 
@@ -68,7 +68,7 @@ fn classify_first_signature(states: Option<SignatureStates>) -> (ChangeClass, &'
     }
 }
 
-fn resigned_reason(states: Option<SignatureStates>) -> &'static str {
+fn signed_again_reason(states: Option<SignatureStates>) -> &'static str {
     match states.map(|states| states.after) {
         None => "signed again; the signatures name the same keys",
         Some(Valid | Untrusted) => "signed again with the same keys",
@@ -82,7 +82,7 @@ pub(super) fn compare_signatures(
     old: &ObjectMembers<'_>,
     new: &ObjectMembers<'_>,
     signature_states: Option<SignatureStates>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     let Some((name, values)) = new.changed_member(old, "signatures") else {
@@ -128,7 +128,12 @@ pub(super) fn compare_signatures(
         out.add(High, &pointer, values, reason);
     }
     if out.count() == count_before {
-        out.add(Nothing, &pointer, values, resigned_reason(signature_states));
+        out.add(
+            Nothing,
+            &pointer,
+            values,
+            signed_again_reason(signature_states),
+        );
     }
 }
 

@@ -10,9 +10,9 @@ use super::lists_and_texts::{
     STILL_EMPTY, add_if_reordered, compare_modes, compare_wording, list_elements,
 };
 use super::object_members::ObjectMembers;
-use super::security::{CardRequirements, IsCallable, compare_requirements};
+use super::security::{CallabilityCheck, InheritedRequirements, compare_requirements};
 use super::unknown_members;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::wire::member_names::SKILL_MEMBERS;
 
 #[derive(PartialEq, Eq, Hash)]
@@ -26,8 +26,8 @@ enum SkillKey<'a> {
 pub(super) fn compare_skills(
     old_card: &ObjectMembers<'_>,
     new_card: &ObjectMembers<'_>,
-    is_callable: IsCallable<'_>,
-    pointer: &Pointer<'_>,
+    is_callable: CallabilityCheck<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     let Some((name, values)) = new_card.changed_member(old_card, "skills") else {
@@ -47,7 +47,7 @@ pub(super) fn compare_skills(
     if !matching.ambiguous && add_if_reordered(&pointer, values, out) {
         return;
     }
-    let card_requirements = CardRequirements::new(old_card, new_card);
+    let card_requirements = InheritedRequirements::new(old_card, new_card);
     for index in matching.added {
         if let Some(skill) = new.get(index) {
             compare_added_skill(&pointer.element(index), skill, &card_requirements, out);
@@ -90,9 +90,9 @@ pub(super) fn compare_skills(
 }
 
 fn compare_added_skill(
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     skill: &Value,
-    card_requirements: &CardRequirements<'_>,
+    card_requirements: &InheritedRequirements<'_>,
     out: &mut ChangeCollector,
 ) {
     let members = skill
@@ -121,11 +121,11 @@ fn skill_key(skill: &Value) -> SkillKey<'_> {
 }
 
 fn compare_skill<'a>(
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     old: &ObjectMembers<'a>,
     new: &ObjectMembers<'a>,
-    card_requirements: &CardRequirements<'a>,
-    is_callable: IsCallable<'_>,
+    card_requirements: &InheritedRequirements<'a>,
+    is_callable: CallabilityCheck<'_>,
     out: &mut ChangeCollector,
 ) {
     compare_requirements(old, new, card_requirements, is_callable, pointer, out);

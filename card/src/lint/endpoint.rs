@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use url::{Host, Url};
 
 use super::target::{LintTarget, member_in_either_spelling};
-use crate::absolute_addresses::absolute_url;
+use crate::absolute_addresses::complete_partial_address;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::rule::Rule;
 use crate::wire::normalize_address;
@@ -28,7 +28,7 @@ pub(super) fn check_relative_url(target: &LintTarget<'_>, rule: &Rule, out: &mut
         return;
     };
     target.for_each_interface(|interface, _, pointer| {
-        if absolute_url(interface, card_url).is_some() {
+        if complete_partial_address(interface, card_url).is_some() {
             out.add(rule, pointer, &interface.url);
         }
     });
@@ -125,7 +125,7 @@ pub(super) fn check_repeated_interface(
     let Some((position, entries)) = list else {
         return;
     };
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let pointer = position.pointer_in(&root);
     let mut unique_entries = HashSet::new();
     let entries = entries
@@ -157,7 +157,11 @@ pub(super) fn check_transport_conflict(
         let first_binding = *bindings.entry(url).or_insert(binding);
         if first_binding != binding {
             let found = format!("{url}: {first_binding} and {binding}");
-            out.add(rule, &Pointer::Root.member("additionalInterfaces"), &found);
+            out.add(
+                rule,
+                &JsonPointer::Root.member("additionalInterfaces"),
+                &found,
+            );
         }
     }
 }
@@ -211,13 +215,13 @@ pub(super) fn check_core_binding(target: &LintTarget<'_>, rule: &Rule, out: &mut
         && !interfaces.iter().any(is_core)
         && first.binding != UNKNOWN_BINDING
     {
-        out.add(rule, &Pointer::Root, &first.binding);
+        out.add(rule, &JsonPointer::Root, &first.binding);
     }
 }
 
 pub(super) fn check_link_schemes(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
     let card = &target.parsed.card;
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let [provider, documentation, icon] =
         ["provider", "documentationUrl", "iconUrl"].map(|name| target.position_of(name));
     let provider = provider.pointer_in(&root);

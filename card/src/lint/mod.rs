@@ -56,7 +56,7 @@ pub fn lint_with_context(
     bytes: &[u8],
     context: LintContext<'_>,
 ) -> Vec<Finding> {
-    let document = json_document::parse_without_findings(bytes);
+    let document = json_document::parse_json_without_findings(bytes);
     let target = LintTarget::new(parsed, &document, context);
     let mut out = FindingCollector::default();
     for row in LINT_RULES {

@@ -3,7 +3,7 @@
 use super::target::LintTarget;
 use crate::AgentCard;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::rule::Rule;
 
 /// Whether the two cards are equal apart from their versions and signatures.
@@ -31,7 +31,7 @@ pub(super) fn check_version_only_change(
         let found = format!("{} after {}", version_text(now), version_text(before));
         out.add(
             rule,
-            &target.position_of("version").pointer_in(&Pointer::Root),
+            &target.position_of("version").pointer_in(&JsonPointer::Root),
             &found,
         );
     }
@@ -53,7 +53,7 @@ pub(super) fn check_unchanged_version(
     {
         out.add(
             rule,
-            &target.position_of("version").pointer_in(&Pointer::Root),
+            &target.position_of("version").pointer_in(&JsonPointer::Root),
             version,
         );
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::target::{LintTarget, ProtocolGeneration, member_in_either_spelling};
 use crate::Family;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::rule::Rule;
 use crate::wire::value_spellings::parse_protocol_version;
@@ -17,8 +17,8 @@ pub(super) fn check_published_version(
     rule: &Rule,
     out: &mut FindingCollector,
 ) {
-    let root = Pointer::Root;
-    let mut check_version = |value: &Value, pointer: &Pointer<'_>| {
+    let root = JsonPointer::Root;
+    let mut check_version = |value: &Value, pointer: &JsonPointer<'_>| {
         let text = value.as_str().unwrap_or_default();
         if parse_protocol_version(text)
             .is_some_and(|version| !PUBLISHED_VERSIONS.contains(&version.as_str()))
@@ -39,7 +39,7 @@ pub(super) fn check_published_version(
     }
 }
 
-pub(super) fn check_version_shape(
+pub(super) fn check_contradicted_version(
     target: &LintTarget<'_>,
     rule: &Rule,
     out: &mut FindingCollector,
@@ -63,7 +63,7 @@ pub(super) fn check_version_shape(
         _ => return,
     };
     let found = format!("`{text}`, and `{contradicting_member}`");
-    out.add(rule, &position.pointer_in(&Pointer::Root), &found);
+    out.add(rule, &position.pointer_in(&JsonPointer::Root), &found);
 }
 
 /// Checks that an address of 0.3 names its transport (§5.6.1), though the schema has a default.
@@ -73,7 +73,7 @@ pub(super) fn check_preferred_transport(
     out: &mut FindingCollector,
 ) {
     if target.parsed.family == Family::V0_3 && target.find_member("preferredTransport").is_none() {
-        out.add(rule, &Pointer::Root, "no `preferredTransport`");
+        out.add(rule, &JsonPointer::Root, "no `preferredTransport`");
     }
 }
 
@@ -98,10 +98,10 @@ pub(super) fn check_other_version_members(
         }
         _ => &[],
     };
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     for name in foreign_members {
         if let Some((position, value)) = target.find_member(name) {
-            out.add_value(rule, &position.pointer_in(&root), value);
+            out.add_with_value(rule, &position.pointer_in(&root), value);
         }
     }
     let foreign_capability = match ProtocolGeneration::from_target(target) {
@@ -112,7 +112,7 @@ pub(super) fn check_other_version_members(
     if let Some((position, capabilities)) = target.find_member("capabilities")
         && let Some(value) = member_in_either_spelling(capabilities, foreign_capability)
     {
-        out.add_value(
+        out.add_with_value(
             rule,
             &position.pointer_in(&root).member(foreign_capability),
             value,

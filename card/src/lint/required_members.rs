@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::target::{LintTarget, member_in_either_spelling};
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::rule::Rule;
 use crate::{Family, UNKNOWN_BINDING};
@@ -76,19 +76,19 @@ const REQUIRED_1_0: RequiredMembers = RequiredMembers {
 };
 
 pub(super) fn check_required_0_1(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
-    check_required(target, "0.1", &REQUIRED_0_1, rule, out);
+    check_required_members(target, "0.1", &REQUIRED_0_1, rule, out);
 }
 
 pub(super) fn check_required_0_2(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
-    check_required(target, "0.2", &REQUIRED_0_2, rule, out);
+    check_required_members(target, "0.2", &REQUIRED_0_2, rule, out);
 }
 
 pub(super) fn check_required_0_3(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
-    check_required(target, "0.3", &REQUIRED_0_3, rule, out);
+    check_required_members(target, "0.3", &REQUIRED_0_3, rule, out);
 }
 
 pub(super) fn check_required_1_0(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
-    check_required(target, "1.0", &REQUIRED_1_0, rule, out);
+    check_required_members(target, "1.0", &REQUIRED_1_0, rule, out);
 }
 
 /// The versions whose requirements apply to the card: the version of its family, else the declared one.
@@ -116,7 +116,7 @@ pub(super) fn applicable_versions(target: &LintTarget<'_>) -> &'static [&'static
     }
 }
 
-fn check_required(
+fn check_required_members(
     target: &LintTarget<'_>,
     version: &str,
     required: &RequiredMembers,
@@ -126,7 +126,7 @@ fn check_required(
     if !applicable_versions(target).contains(&version) {
         return;
     }
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let nonempty_lists = required.nonempty_lists;
     let interfaces = &target.parsed.card.interfaces;
     let is_callable = interfaces.iter().any(|one| one.binding != UNKNOWN_BINDING);
@@ -137,7 +137,7 @@ fn check_required(
                 .find_member(name)
                 .is_some_and(|(_, value)| is_present(value, nonempty_lists))
         {
-            report_missing(name, &root, rule, out);
+            report_missing_member(name, &root, rule, out);
         }
     }
     if let Some((position, provider @ Value::Object(_))) = target.find_member("provider") {
@@ -187,7 +187,7 @@ fn check_required(
 fn report_missing_members(
     object: &Value,
     names: &[&str],
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     nonempty_lists: bool,
     rule: &Rule,
     out: &mut FindingCollector,
@@ -196,14 +196,19 @@ fn report_missing_members(
         if !member_in_either_spelling(object, name)
             .is_some_and(|value| is_present(value, nonempty_lists))
         {
-            report_missing(name, pointer, rule, out);
+            report_missing_member(name, pointer, rule, out);
         }
     }
 }
 
-fn report_missing(name: &str, pointer: &Pointer<'_>, rule: &Rule, out: &mut FindingCollector) {
+fn report_missing_member(
+    name: &str,
+    pointer: &JsonPointer<'_>,
+    rule: &Rule,
+    out: &mut FindingCollector,
+) {
     out.add(rule, pointer, &format!("no `{name}`"));
-    out.set_expected(&format!("`{name}`"));
+    out.set_last_expected(&format!("`{name}`"));
 }
 
 /// Whether a value is present: null and a blank text are not, nor is an empty list if `nonempty_lists`.

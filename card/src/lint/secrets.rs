@@ -5,7 +5,7 @@ use url::Url;
 
 use super::target::LintTarget;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::json_scan::MAX_DEPTH;
 use crate::member_reader::fold_name;
 use crate::rule::Rule;
@@ -56,13 +56,13 @@ const SECRET_NAMES: [&str; 12] = [
 
 /// Searches every text of the document, except its signatures, for secrets.
 pub(super) fn check_secrets(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
-    search_value(target.document, &Pointer::Root, 0, rule, out);
+    search_secrets(target.document, &JsonPointer::Root, 0, rule, out);
 }
 
 /// Searches a value and everything in it. The reader has limited the depth; this limit protects the stack in any case.
-fn search_value(
+fn search_secrets(
     value: &Value,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     depth: usize,
     rule: &Rule,
     out: &mut FindingCollector,
@@ -78,7 +78,7 @@ fn search_value(
         }
         Value::Array(list) => {
             for (index, element) in list.iter().enumerate() {
-                search_value(element, &pointer.element(index), depth + 1, rule, out);
+                search_secrets(element, &pointer.element(index), depth + 1, rule, out);
             }
         }
         Value::Object(members) => {
@@ -94,7 +94,7 @@ fn search_value(
                 {
                     out.add(rule, &pointer, "a text in a member named like a secret");
                 } else {
-                    search_value(value, &pointer, depth + 1, rule, out);
+                    search_secrets(value, &pointer, depth + 1, rule, out);
                 }
             }
         }

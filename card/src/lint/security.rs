@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::target::{LintTarget, ProtocolGeneration, member_in_either_spelling};
 use crate::SecurityRequirement;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::rule::Rule;
 
@@ -24,10 +24,10 @@ pub(super) fn check_undeclared_schemes(
         return;
     }
     let card = &target.parsed.card;
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let schemes = card.security_schemes.iter();
     let declared_names: HashSet<&str> = schemes.map(|scheme| scheme.name.as_str()).collect();
-    let mut report = |requirements: &[SecurityRequirement], pointer: &Pointer<'_>| {
+    let mut report = |requirements: &[SecurityRequirement], pointer: &JsonPointer<'_>| {
         let schemes = requirements.iter().flat_map(|r| &r.schemes);
         for (name, _) in schemes.filter(|(name, _)| !declared_names.contains(name.as_str())) {
             out.add(rule, pointer, name);
@@ -55,7 +55,7 @@ pub(super) fn check_unrequired_schemes(
         let position = target.position_of("securitySchemes");
         out.add(
             rule,
-            &position.pointer_in(&Pointer::Root),
+            &position.pointer_in(&JsonPointer::Root),
             &names.join(", "),
         );
     }
@@ -72,21 +72,25 @@ pub(super) fn check_extended_card_security(
         && card.security_schemes.is_empty()
         && card.security.is_empty()
     {
-        out.add(rule, &Pointer::Root, "no security scheme");
+        out.add(rule, &JsonPointer::Root, "no security scheme");
     }
 }
 
-pub(super) fn check_member_name(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+pub(super) fn check_requirement_member_name(
+    target: &LintTarget<'_>,
+    rule: &Rule,
+    out: &mut FindingCollector,
+) {
     let (expected_name, other_name) = match ProtocolGeneration::from_target(target) {
         Some(ProtocolGeneration::V1) => ("securityRequirements", "security"),
         Some(ProtocolGeneration::V0) => ("security", "securityRequirements"),
         None => return,
     };
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     if let Some((position, value)) = target.find_member(other_name)
         && target.find_member(expected_name).is_none()
     {
-        out.add_value(rule, &position.pointer_in(&root), value);
+        out.add_with_value(rule, &position.pointer_in(&root), value);
     }
     if let Some((position, Value::Array(skills))) = target.find_member("skills") {
         let skills_pointer = position.pointer_in(&root);
@@ -94,7 +98,7 @@ pub(super) fn check_member_name(target: &LintTarget<'_>, rule: &Rule, out: &mut 
             if let Some(value) = member_in_either_spelling(skill, other_name)
                 && member_in_either_spelling(skill, expected_name).is_none()
             {
-                out.add_value(
+                out.add_with_value(
                     rule,
                     &skills_pointer.element(index).member(other_name),
                     value,
@@ -113,7 +117,7 @@ pub(super) fn check_requirement_format(
     let Some(generation) = ProtocolGeneration::from_target(target) else {
         return;
     };
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     for (position, value) in REQUIREMENT_MEMBERS
         .into_iter()
         .filter_map(|name| target.find_member(name))
@@ -130,7 +134,7 @@ pub(super) fn check_requirement_format(
             };
             let is_wrapped = names.get("schemes").is_some_and(Value::is_object);
             if is_wrapped != (generation == ProtocolGeneration::V1) {
-                out.add_value(rule, &pointer.element(index), requirement);
+                out.add_with_value(rule, &pointer.element(index), requirement);
             }
         }
     }

@@ -5,14 +5,17 @@ use url::Url;
 
 use super::target::{LintTarget, ProtocolGeneration, member_in_either_spelling};
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
-use crate::member_reader::{MAX_LIST_ELEMENTS, is_spelling};
+use crate::json_pointer::JsonPointer;
+use crate::member_reader::{MAX_LIST_ELEMENTS, is_spelling_of};
 use crate::rule::Rule;
 use crate::wire::v1_0::SCHEME_WRAPPERS;
 use crate::{SchemeKind, SecurityScheme};
 
-fn for_each_scheme(target: &LintTarget<'_>, mut visit: impl FnMut(&SecurityScheme, &Pointer<'_>)) {
-    let root = Pointer::Root;
+fn for_each_scheme(
+    target: &LintTarget<'_>,
+    mut visit: impl FnMut(&SecurityScheme, &JsonPointer<'_>),
+) {
+    let root = JsonPointer::Root;
     let position = target.position_of("securitySchemes");
     let pointer = position.pointer_in(&root);
     for scheme in &target.parsed.card.security_schemes {
@@ -32,13 +35,13 @@ pub(super) fn check_scheme_format(
     let Some((position, Value::Object(schemes))) = target.find_member("securitySchemes") else {
         return;
     };
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let pointer = position.pointer_in(&root);
     for (name, scheme) in schemes.iter().take(MAX_LIST_ELEMENTS) {
         let Some(scheme) = scheme.as_object().filter(|scheme| !scheme.is_empty()) else {
             continue;
         };
-        if is_wrapped(scheme) != (generation == ProtocolGeneration::V1) {
+        if is_wrapped_scheme(scheme) != (generation == ProtocolGeneration::V1) {
             let kind = scheme.get("type").and_then(Value::as_str);
             let first_member = scheme.keys().next().map(String::as_str);
             out.add(
@@ -50,11 +53,11 @@ pub(super) fn check_scheme_format(
     }
 }
 
-fn is_wrapped(scheme: &Map<String, Value>) -> bool {
+fn is_wrapped_scheme(scheme: &Map<String, Value>) -> bool {
     let is_wrapper = |name: &String| {
         SCHEME_WRAPPERS
             .iter()
-            .any(|wrapper| is_spelling(name, wrapper))
+            .any(|wrapper| is_spelling_of(name, wrapper))
     };
     scheme.keys().any(is_wrapper)
 }
@@ -96,7 +99,7 @@ const FLOW_NAMES: [&str; 5] = [
 /// Flows that 1.0 keeps only for old cards.
 const DEPRECATED_FLOWS: [&str; 2] = ["implicit", "password"];
 
-fn for_each_flows(target: &LintTarget<'_>, mut visit: impl FnMut(&Value, &Pointer<'_>)) {
+fn for_each_flows(target: &LintTarget<'_>, mut visit: impl FnMut(&Value, &JsonPointer<'_>)) {
     for_each_scheme(target, |scheme, pointer| {
         if let SchemeKind::Oauth2 { flows, .. } = &scheme.kind {
             visit(flows, pointer);
@@ -136,7 +139,7 @@ pub(super) fn check_deprecated_flows(
 
 /// Checks that the URLs of a scheme are https, so that tokens, and the keys that verify them, are encrypted in
 /// transit.
-pub(super) fn check_plain_http_urls(
+pub(super) fn check_unencrypted_scheme_urls(
     target: &LintTarget<'_>,
     rule: &Rule,
     out: &mut FindingCollector,
@@ -147,7 +150,7 @@ pub(super) fn check_plain_http_urls(
         "refreshUrl",
         "deviceAuthorizationUrl",
     ];
-    let mut check_url = |text: &str, pointer: &Pointer<'_>| {
+    let mut check_url = |text: &str, pointer: &JsonPointer<'_>| {
         if Url::parse(text).is_ok_and(|url| url.scheme() == "http") {
             out.add(rule, pointer, text);
         }

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use serde_json::Value;
 use url::Url;
 
-use crate::absolute_addresses::absolute_url;
-use crate::json_pointer::Pointer;
+use crate::absolute_addresses::complete_partial_address;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{
-    LengthLimit, MAX_LIST_ELEMENTS, MemberPosition, is_spelling, to_snake_case,
+    LengthLimit, MAX_LIST_ELEMENTS, MemberPosition, is_spelling_of, to_snake_case,
 };
 use crate::wire::member_names::NESTING_MEMBERS;
 use crate::wire::misplaced_members::{
@@ -110,9 +110,9 @@ impl<'a> LintTarget<'a> {
     /// Calls `visit` with every interface, its address as a URL if valid, and its position.
     pub(crate) fn for_each_interface(
         &self,
-        mut visit: impl FnMut(&Interface, Option<&Url>, &Pointer<'_>),
+        mut visit: impl FnMut(&Interface, Option<&Url>, &JsonPointer<'_>),
     ) {
-        let root = Pointer::Root;
+        let root = JsonPointer::Root;
         let interfaces = self.parsed.card.interfaces.iter();
         for (interface, (url, interface_position)) in interfaces.zip(&self.located_addresses) {
             match *interface_position {
@@ -139,8 +139,8 @@ impl<'a> LintTarget<'a> {
         }
     }
 
-    pub(crate) fn for_each_skill(&self, mut visit: impl FnMut(&Skill, &Pointer<'_>)) {
-        let root = Pointer::Root;
+    pub(crate) fn for_each_skill(&self, mut visit: impl FnMut(&Skill, &JsonPointer<'_>)) {
+        let root = JsonPointer::Root;
         let mut skills = self.parsed.card.skills.iter();
         for (list, steps) in &self.located_skills {
             let list = list.pointer_in(&root);
@@ -184,7 +184,8 @@ impl<'a> LintTarget<'a> {
                     positions_by_url.get(interface.url.as_str()).copied()
                 };
                 let card_url = self.context.card_url;
-                let url = parse_address(interface).or_else(|| absolute_url(interface, card_url?));
+                let url = parse_address(interface)
+                    .or_else(|| complete_partial_address(interface, card_url?));
                 (url, interface_position.unwrap_or(AddressPosition::FlatUrl))
             })
             .collect()
@@ -195,7 +196,7 @@ impl<'a> LintTarget<'a> {
         let count = self.parsed.card.skills.len();
         let skills_member = self.find_member("skills");
         let mut skill_positions: Vec<_> = skills_member
-            .map(|(position, value)| (position, skill_steps(value)))
+            .map(|(position, value)| (position, skill_path_steps(value)))
             .into_iter()
             .collect();
         let listed_count = skill_positions.first().map_or(0, |(_, steps)| steps.len());
@@ -244,7 +245,7 @@ impl<'a> LintTarget<'a> {
                     .next_if(|skill| Some(skill.id.as_str()) == id)
                     .is_some()
             };
-            let mut steps = skill_steps(tools);
+            let mut steps = skill_path_steps(tools);
             steps.retain(is_next_skill);
             tool_positions.push((MemberPosition::new(Some("capabilities"), name), steps));
         }
@@ -290,7 +291,7 @@ fn find_nesting_member(parsed: &ParsedCard, document: &Value) -> Option<&'static
 }
 
 /// The path to each element of a list or an object that is read as a skill.
-fn skill_steps(skills: &Value) -> Vec<PathStep> {
+fn skill_path_steps(skills: &Value) -> Vec<PathStep> {
     match skills {
         Value::Array(list) => {
             let numbered = list.iter().take(MAX_LIST_ELEMENTS).enumerate();
@@ -348,7 +349,7 @@ fn member_with_spelling<'v>(object: &'v Value, name: &str) -> Option<(&'v str, &
     members.get_key_value(name).and_then(non_null).or_else(|| {
         members
             .iter()
-            .filter(|(spelling, _)| spelling.contains('_') && is_spelling(spelling, name))
+            .filter(|(spelling, _)| spelling.contains('_') && is_spelling_of(spelling, name))
             .find_map(non_null)
     })
 }

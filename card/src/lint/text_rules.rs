@@ -8,10 +8,10 @@ use super::required_members::applicable_versions;
 use super::target::LintTarget;
 use crate::Skill;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::rule::Rule;
 
-fn report_skills(
+fn report_breaching_skills(
     target: &LintTarget<'_>,
     rule: &Rule,
     out: &mut FindingCollector,
@@ -25,18 +25,22 @@ fn report_skills(
 }
 
 /// Checks that there are skills: the tools that check 0.x cards require at least one, and 1.0 requires one anyway.
-pub(super) fn check_any_skill(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+pub(super) fn check_skill_presence(
+    target: &LintTarget<'_>,
+    rule: &Rule,
+    out: &mut FindingCollector,
+) {
     let skills = target.find_member("skills");
     if let Some((position, Value::Array(list))) = skills
         && list.is_empty()
         && !applicable_versions(target).contains(&"1.0")
     {
-        out.add(rule, &position.pointer_in(&Pointer::Root), "[]");
+        out.add(rule, &position.pointer_in(&JsonPointer::Root), "[]");
     }
 }
 
 pub(super) fn check_skill_tags(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
-    report_skills(target, rule, out, |skill| skill.tags.is_empty());
+    report_breaching_skills(target, rule, out, |skill| skill.tags.is_empty());
 }
 
 pub(super) fn check_skill_examples(
@@ -44,10 +48,10 @@ pub(super) fn check_skill_examples(
     rule: &Rule,
     out: &mut FindingCollector,
 ) {
-    report_skills(target, rule, out, |skill| skill.examples.is_empty());
+    report_breaching_skills(target, rule, out, |skill| skill.examples.is_empty());
 }
 
-pub(super) fn check_duplicate_ids(
+pub(super) fn check_duplicate_skill_ids(
     target: &LintTarget<'_>,
     rule: &Rule,
     out: &mut FindingCollector,
@@ -62,8 +66,8 @@ pub(super) fn check_duplicate_ids(
 
 pub(super) fn check_placeholders(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
     let card = &target.parsed.card;
-    let root = Pointer::Root;
-    let mut check_text = |pointer: &Pointer<'_>, text: &str| {
+    let root = JsonPointer::Root;
+    let mut check_text = |pointer: &JsonPointer<'_>, text: &str| {
         if is_placeholder(text) {
             out.add(rule, pointer, text);
         }

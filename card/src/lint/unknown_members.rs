@@ -10,8 +10,8 @@ use url::Url;
 use super::target::LintTarget;
 use crate::Family;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
-use crate::member_reader::{MAX_LIST_ELEMENTS, is_spelling};
+use crate::json_pointer::JsonPointer;
+use crate::member_reader::{MAX_LIST_ELEMENTS, is_spelling_of};
 use crate::rule::Rule;
 use crate::wire::member_names::{CARD_MEMBERS, SKILL_MEMBERS};
 
@@ -44,12 +44,12 @@ pub(super) fn check_unknown_members(
     rule: &Rule,
     out: &mut FindingCollector,
 ) {
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     // The document around a nested card is not a card; another rule reports it.
     if target.parsed.family != Family::Nested {
         let mut names = BTreeSet::new();
         collect_unknown_names(target.document, &CARD_MEMBERS, &mut names);
-        report_names(&names, &root, rule, out);
+        report_unknown_names(&names, &root, rule, out);
     }
     for (part, known) in PART_MEMBERS {
         let Some((position, value)) = target.find_member(part) else {
@@ -64,7 +64,7 @@ pub(super) fn check_unknown_members(
             }
             other => collect_unknown_names(other, known, &mut names),
         }
-        report_names(&names, &position.pointer_in(&root), rule, out);
+        report_unknown_names(&names, &position.pointer_in(&root), rule, out);
     }
 }
 
@@ -75,16 +75,16 @@ fn collect_unknown_names<'v>(
 ) {
     for name in object.as_object().into_iter().flat_map(Map::keys) {
         let is_known = known_names.contains(&name.as_str())
-            || (name.contains('_') && known_names.iter().any(|known| is_spelling(name, known)));
+            || (name.contains('_') && known_names.iter().any(|known| is_spelling_of(name, known)));
         if !is_known && names.len() < MAX_REPORTED_NAMES {
             names.insert(name);
         }
     }
 }
 
-fn report_names(
+fn report_unknown_names(
     names: &BTreeSet<&str>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     rule: &Rule,
     out: &mut FindingCollector,
 ) {
@@ -99,7 +99,7 @@ pub(super) fn check_extension_uri(
     rule: &Rule,
     out: &mut FindingCollector,
 ) {
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     let position = target.position_of("capabilities");
     let capabilities = position.pointer_in(&root);
     let pointer = capabilities.member("extensions");

@@ -8,7 +8,7 @@ use super::schema::{CARD_FIELDS_0_3, CARD_FIELDS_1_0};
 use super::uncovered_collector::UncoveredCollector;
 use crate::finding::FindingCollector;
 use crate::json_document::{self, NulHandling};
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::named_enum;
 
 named_enum! {
@@ -58,12 +58,12 @@ pub(super) fn covered_part(
         uncovered,
     };
     projection
-        .project_message(&members, schema, &Pointer::Root)
+        .project_message(&members, schema, &JsonPointer::Root)
         .ok()?
         .filter(|value| value.as_object().is_some_and(|map| !map.is_empty()))
 }
 
-pub(super) fn write_canonical(part: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
+pub(super) fn write_canonical_bytes(part: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
     match form {
         CanonicalForm::V0_3 => Some(python_json::to_python_json(part).into_bytes()),
         _ => serde_json_canonicalizer::to_vec(part).ok(),
@@ -72,7 +72,7 @@ pub(super) fn write_canonical(part: &Value, form: CanonicalForm) -> Option<Vec<u
 
 /// The payload of a signature in that form, for a document that is I-JSON.
 pub(super) fn signing_payload(document: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
-    write_canonical(
+    write_canonical_bytes(
         &covered_part(document, form, &mut UncoveredCollector::disabled())?,
         form,
     )

@@ -45,8 +45,8 @@ impl<'t> CompactJws<'t> {
         }
         let (signing_input, signature) = token.rsplit_once('.').ok_or(not_jws)?;
         let (header, payload) = signing_input.split_once('.').ok_or(not_jws)?;
-        let header = decode_object(header)?;
-        let claims = decode_object(payload)?;
+        let header = decode_token_part(header)?;
+        let claims = decode_token_part(payload)?;
         let signature = BASE64URL_NOPAD.decode(signature.as_bytes()).ok();
         let signature = signature.filter(|bytes| !bytes.is_empty());
         let header_text = |name: &str| match header.get(name) {
@@ -123,7 +123,7 @@ impl<'t> CompactJws<'t> {
 }
 
 /// Decodes a part of a token: base64url without padding of a JSON object.
-fn decode_object(encoded: &str) -> Result<Map<String, Value>, TokenError> {
+fn decode_token_part(encoded: &str) -> Result<Map<String, Value>, TokenError> {
     let not_jws = TokenError::Rejected(SignatureFault::NotJws);
     let bytes = BASE64URL_NOPAD
         .decode(encoded.as_bytes())

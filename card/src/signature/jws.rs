@@ -30,11 +30,13 @@ pub(super) struct DetachedJws<'v> {
 /// [`super::verify_signatures`] gives without keys: `malformed`, `refused` or `key-unknown`.
 pub fn unverified_signatures(card: &AgentCard) -> Vec<SignatureResult> {
     let entries = card.signatures.iter().take(MAX_SIGNATURES);
-    entries.map(|value| parse_entry(value).0).collect()
+    entries
+        .map(|value| parse_signature_entry(value).0)
+        .collect()
 }
 
 /// Parses an entry: its result, [`VerificationResult::KeyUnknown`] so far, and the JWS if a key can be tried.
-pub(super) fn parse_entry(value: &Value) -> (SignatureResult, Option<DetachedJws<'_>>) {
+pub(super) fn parse_signature_entry(value: &Value) -> (SignatureResult, Option<DetachedJws<'_>>) {
     let mut entry = SignatureResult {
         kid: None,
         alg: None,
@@ -42,7 +44,7 @@ pub(super) fn parse_entry(value: &Value) -> (SignatureResult, Option<DetachedJws
         result: VerificationResult::KeyUnknown,
     };
     let unprotected = value.get("header").filter(|header| !header.is_null());
-    let (protected, signature, header) = match decode_parts(value) {
+    let (protected, signature, header) = match decode_entry_parts(value) {
         Ok(parts) => parts,
         Err(reason) => {
             entry.kid = header_text(unprotected, "kid").map(shorten_header_text);
@@ -73,7 +75,7 @@ pub(super) fn parse_entry(value: &Value) -> (SignatureResult, Option<DetachedJws
 
 /// Decodes `protected` as text, the signature's bytes and the protected header. In a JWS `protected` is the base64url
 /// of a JSON object and `signature` is non-empty base64url, both without padding.
-fn decode_parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
+fn decode_entry_parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
     let decode_member = |name: &str| -> Option<(&str, Vec<u8>)> {
         let text = value.get(name)?.as_str().filter(|text| !text.is_empty())?;
         Some((text, BASE64URL_NOPAD.decode(text.as_bytes()).ok()?))

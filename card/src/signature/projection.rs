@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::{FieldPresence, FieldType, SchemaField};
+use super::schema::{FieldPresence, SchemaField, SchemaFieldType};
 use super::uncovered_collector::UncoveredCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::to_snake_case;
 
 /// Error for a card that does not conform to the form's schema, so that it cannot have been signed in that form: a
@@ -24,14 +24,14 @@ impl SignedProjection<'_> {
         &mut self,
         map: &Map<String, Value>,
         fields: &[SchemaField],
-        pointer: &Pointer<'_>,
+        pointer: &JsonPointer<'_>,
     ) -> Result<Option<Value>, SchemaMismatch> {
         let mut covered_members = Map::new();
         let mut used_names: Vec<&str> = Vec::new();
         let mut variant_count = 0;
         for (name, value) in map {
             let pointer = pointer.member(name);
-            let Some(field) = find_field(fields, name) else {
+            let Some(field) = find_schema_field(fields, name) else {
                 self.uncovered.add(&pointer, false);
                 continue;
             };
@@ -52,7 +52,7 @@ impl SignedProjection<'_> {
                 Some(covered) if is_in_payload(&covered, field.presence) => {
                     covered_members.insert(field.name.to_owned(), covered);
                 }
-                _ => self.uncovered.replace_parts(
+                _ => self.uncovered.add_replacing_parts(
                     list_mark,
                     &pointer,
                     equals_absence(value, field.presence),
@@ -66,35 +66,37 @@ impl SignedProjection<'_> {
     fn project_value(
         &mut self,
         value: &Value,
-        field_type: &FieldType,
-        pointer: &Pointer<'_>,
+        field_type: &SchemaFieldType,
+        pointer: &JsonPointer<'_>,
     ) -> Result<Option<Value>, SchemaMismatch> {
         Ok(match (field_type, value) {
-            (FieldType::Text, Value::String(text)) => {
+            (SchemaFieldType::Text, Value::String(text)) => {
                 (!self.drop_empty || !text.is_empty()).then(|| value.clone())
             }
-            (FieldType::Bool, Value::Bool(_)) => Some(value.clone()),
-            (FieldType::AnyObject, Value::Object(_)) if self.drop_empty => {
-                self.remove_empty(value, pointer)
+            (SchemaFieldType::Bool, Value::Bool(_)) => Some(value.clone()),
+            (SchemaFieldType::AnyObject, Value::Object(_)) if self.drop_empty => {
+                self.remove_empty_values(value, pointer)
             }
-            (FieldType::AnyObject, Value::Object(_)) => Some(value.clone()),
-            (FieldType::Message(fields), Value::Object(map)) => {
+            (SchemaFieldType::AnyObject, Value::Object(_)) => Some(value.clone()),
+            (SchemaFieldType::Message(fields), Value::Object(map)) => {
                 self.project_message(map, fields, pointer)?
             }
-            (FieldType::List(kind), Value::Array(list)) => {
+            (SchemaFieldType::List(kind), Value::Array(list)) => {
                 let mut covered_elements = Vec::new();
                 for (index, element) in list.iter().enumerate() {
                     let pointer = pointer.element(index);
                     let list_mark = self.uncovered.len();
                     match self.project_value(element, kind, &pointer)? {
                         Some(covered) => covered_elements.push(covered),
-                        None => self.uncovered.replace_parts(list_mark, &pointer, false),
+                        None => self
+                            .uncovered
+                            .add_replacing_parts(list_mark, &pointer, false),
                     }
                 }
                 (!self.drop_empty || !covered_elements.is_empty())
                     .then_some(Value::Array(covered_elements))
             }
-            (FieldType::Map(kind), Value::Object(map)) => {
+            (SchemaFieldType::Map(kind), Value::Object(map)) => {
                 let mut covered_entries = Map::new();
                 for (name, entry) in map {
                     let pointer = pointer.member(name);
@@ -103,12 +105,14 @@ impl SignedProjection<'_> {
                         Some(covered) => {
                             covered_entries.insert(name.clone(), covered);
                         }
-                        None => self.uncovered.replace_parts(list_mark, &pointer, false),
+                        None => self
+                            .uncovered
+                            .add_replacing_parts(list_mark, &pointer, false),
                     }
                 }
                 self.object_unless_empty(covered_entries)
             }
-            (FieldType::Typed(types), Value::Object(map)) => {
+            (SchemaFieldType::Typed(types), Value::Object(map)) => {
                 let type_name = map
                     .get("type")
                     .and_then(Value::as_str)
@@ -127,7 +131,7 @@ impl SignedProjection<'_> {
     }
 
     /// Free JSON without null, empty texts, empty lists and empty objects, at any depth.
-    fn remove_empty(&mut self, value: &Value, pointer: &Pointer<'_>) -> Option<Value> {
+    fn remove_empty_values(&mut self, value: &Value, pointer: &JsonPointer<'_>) -> Option<Value> {
         match value {
             Value::Null => None,
             Value::String(text) if text.is_empty() => None,
@@ -136,9 +140,11 @@ impl SignedProjection<'_> {
                 for (index, element) in list.iter().enumerate() {
                     let pointer = pointer.element(index);
                     let list_mark = self.uncovered.len();
-                    match self.remove_empty(element, &pointer) {
+                    match self.remove_empty_values(element, &pointer) {
                         Some(element) => cleaned_elements.push(element),
-                        None => self.uncovered.replace_parts(list_mark, &pointer, false),
+                        None => self
+                            .uncovered
+                            .add_replacing_parts(list_mark, &pointer, false),
                     }
                 }
                 (!cleaned_elements.is_empty()).then_some(Value::Array(cleaned_elements))
@@ -148,11 +154,13 @@ impl SignedProjection<'_> {
                 for (name, entry) in map {
                     let pointer = pointer.member(name);
                     let list_mark = self.uncovered.len();
-                    match self.remove_empty(entry, &pointer) {
+                    match self.remove_empty_values(entry, &pointer) {
                         Some(entry) => {
                             cleaned_members.insert(name.clone(), entry);
                         }
-                        None => self.uncovered.replace_parts(list_mark, &pointer, false),
+                        None => self
+                            .uncovered
+                            .add_replacing_parts(list_mark, &pointer, false),
                     }
                 }
                 self.object_unless_empty(cleaned_members)
@@ -168,7 +176,7 @@ impl SignedProjection<'_> {
 }
 
 /// The field of that name, in camelCase or `snake_case`: the SDKs read both.
-fn find_field<'m>(fields: &'m [SchemaField], name: &str) -> Option<&'m SchemaField> {
+fn find_schema_field<'m>(fields: &'m [SchemaField], name: &str) -> Option<&'m SchemaField> {
     fields.iter().find(|field| {
         field.name == name || (name.contains('_') && to_snake_case(field.name) == name)
     })

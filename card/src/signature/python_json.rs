@@ -8,23 +8,23 @@ use serde_json::{Number, Value};
 /// that were written with a point or an exponent are written like Python's floats.
 pub(super) fn to_python_json(value: &Value) -> String {
     let mut text = String::new();
-    write_value(value, &mut text);
+    write_python_value(value, &mut text);
     text
 }
 
-fn write_value(value: &Value, text: &mut String) {
+fn write_python_value(value: &Value, text: &mut String) {
     match value {
         Value::Null => text.push_str("null"),
         Value::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
-        Value::Number(number) => write_number(number, text),
-        Value::String(string) => write_string(string, text),
+        Value::Number(number) => write_python_number(number, text),
+        Value::String(string) => write_python_string(string, text),
         Value::Array(list) => {
             text.push('[');
             for (index, element) in list.iter().enumerate() {
                 if index > 0 {
                     text.push(',');
                 }
-                write_value(element, text);
+                write_python_value(element, text);
             }
             text.push(']');
         }
@@ -37,16 +37,16 @@ fn write_value(value: &Value, text: &mut String) {
                 if index > 0 {
                     text.push(',');
                 }
-                write_string(name, text);
+                write_python_string(name, text);
                 text.push(':');
-                write_value(value, text);
+                write_python_value(value, text);
             }
             text.push('}');
         }
     }
 }
 
-fn write_string(string: &str, text: &mut String) {
+fn write_python_string(string: &str, text: &mut String) {
     text.push('"');
     for character in string.chars() {
         match character {
@@ -70,7 +70,7 @@ fn write_string(string: &str, text: &mut String) {
 }
 
 /// Writes the shortest digits of the double, like `serde_json`, with an exponent below 1e-4 and from 1e16 on.
-fn write_number(number: &Number, text: &mut String) {
+fn write_python_number(number: &Number, text: &mut String) {
     let shortest = number.to_string();
     if !number.is_f64() {
         text.push_str(&shortest);

@@ -2,7 +2,7 @@
 //! §8.4.1; for 0.3 as the Python SDK 0.3 reads it).
 
 #[derive(Debug)]
-pub(super) enum FieldType {
+pub(super) enum SchemaFieldType {
     Text,
     Bool,
     /// Any JSON object, whatever its members.
@@ -10,9 +10,9 @@ pub(super) enum FieldType {
     /// An object with these members.
     Message(&'static [SchemaField]),
     /// A list of values of this type.
-    List(&'static FieldType),
+    List(&'static SchemaFieldType),
     /// An object with any names and values of this type.
-    Map(&'static FieldType),
+    Map(&'static SchemaFieldType),
     /// An object whose member `type` determines its other members. The type itself is not in the payload: the SDK
     /// drops values that equal the default of the class selected by the type.
     Typed(&'static [(&'static str, &'static [SchemaField])]),
@@ -36,11 +36,15 @@ pub(super) enum FieldPresence {
 #[derive(Debug)]
 pub(super) struct SchemaField {
     pub(super) name: &'static str,
-    pub(super) field_type: FieldType,
+    pub(super) field_type: SchemaFieldType,
     pub(super) presence: FieldPresence,
 }
 
-const fn field(name: &'static str, presence: FieldPresence, kind: FieldType) -> SchemaField {
+const fn schema_field(
+    name: &'static str,
+    presence: FieldPresence,
+    kind: SchemaFieldType,
+) -> SchemaField {
     SchemaField {
         name,
         field_type: kind,
@@ -48,81 +52,88 @@ const fn field(name: &'static str, presence: FieldPresence, kind: FieldType) -> 
     }
 }
 
-const fn required_field(name: &'static str, kind: FieldType) -> SchemaField {
-    field(name, FieldPresence::Required, kind)
+const fn required_field(name: &'static str, kind: SchemaFieldType) -> SchemaField {
+    schema_field(name, FieldPresence::Required, kind)
 }
 
-const fn optional_field(name: &'static str, kind: FieldType) -> SchemaField {
-    field(name, FieldPresence::Optional, kind)
+const fn optional_field(name: &'static str, kind: SchemaFieldType) -> SchemaField {
+    schema_field(name, FieldPresence::Optional, kind)
 }
 
-const fn implicit_field(name: &'static str, kind: FieldType) -> SchemaField {
-    field(name, FieldPresence::Implicit, kind)
+const fn implicit_field(name: &'static str, kind: SchemaFieldType) -> SchemaField {
+    schema_field(name, FieldPresence::Implicit, kind)
 }
 
 const fn variant_field(name: &'static str, fields: &'static [SchemaField]) -> SchemaField {
-    field(name, FieldPresence::Variant, FieldType::Message(fields))
+    schema_field(
+        name,
+        FieldPresence::Variant,
+        SchemaFieldType::Message(fields),
+    )
 }
 
-const TEXT_LIST: FieldType = FieldType::List(&FieldType::Text);
-const SCOPE_MAP: FieldType = FieldType::Map(&FieldType::Text);
-const REQUIREMENT_LIST: FieldType = FieldType::List(&FieldType::Message(&[implicit_field(
-    "schemes",
-    FieldType::Map(&FieldType::Message(&[implicit_field("list", TEXT_LIST)])),
-)]));
+const TEXT_LIST: SchemaFieldType = SchemaFieldType::List(&SchemaFieldType::Text);
+const SCOPE_MAP: SchemaFieldType = SchemaFieldType::Map(&SchemaFieldType::Text);
+const REQUIREMENT_LIST: SchemaFieldType =
+    SchemaFieldType::List(&SchemaFieldType::Message(&[implicit_field(
+        "schemes",
+        SchemaFieldType::Map(&SchemaFieldType::Message(&[implicit_field(
+            "list", TEXT_LIST,
+        )])),
+    )]));
 
 /// `AgentCard` of 1.0, without `signatures`.
 pub(super) static CARD_FIELDS_1_0: &[SchemaField] = &[
-    required_field("name", FieldType::Text),
-    required_field("description", FieldType::Text),
+    required_field("name", SchemaFieldType::Text),
+    required_field("description", SchemaFieldType::Text),
     required_field(
         "supportedInterfaces",
-        FieldType::List(&FieldType::Message(&[
-            required_field("url", FieldType::Text),
-            required_field("protocolBinding", FieldType::Text),
-            implicit_field("tenant", FieldType::Text),
-            required_field("protocolVersion", FieldType::Text),
+        SchemaFieldType::List(&SchemaFieldType::Message(&[
+            required_field("url", SchemaFieldType::Text),
+            required_field("protocolBinding", SchemaFieldType::Text),
+            implicit_field("tenant", SchemaFieldType::Text),
+            required_field("protocolVersion", SchemaFieldType::Text),
         ])),
     ),
     implicit_field(
         "provider",
-        FieldType::Message(&[
-            required_field("url", FieldType::Text),
-            required_field("organization", FieldType::Text),
+        SchemaFieldType::Message(&[
+            required_field("url", SchemaFieldType::Text),
+            required_field("organization", SchemaFieldType::Text),
         ]),
     ),
-    required_field("version", FieldType::Text),
-    optional_field("documentationUrl", FieldType::Text),
+    required_field("version", SchemaFieldType::Text),
+    optional_field("documentationUrl", SchemaFieldType::Text),
     required_field(
         "capabilities",
-        FieldType::Message(&[
-            optional_field("streaming", FieldType::Bool),
-            optional_field("pushNotifications", FieldType::Bool),
+        SchemaFieldType::Message(&[
+            optional_field("streaming", SchemaFieldType::Bool),
+            optional_field("pushNotifications", SchemaFieldType::Bool),
             implicit_field(
                 "extensions",
-                FieldType::List(&FieldType::Message(&[
-                    implicit_field("uri", FieldType::Text),
-                    implicit_field("description", FieldType::Text),
-                    implicit_field("required", FieldType::Bool),
-                    implicit_field("params", FieldType::AnyObject),
+                SchemaFieldType::List(&SchemaFieldType::Message(&[
+                    implicit_field("uri", SchemaFieldType::Text),
+                    implicit_field("description", SchemaFieldType::Text),
+                    implicit_field("required", SchemaFieldType::Bool),
+                    implicit_field("params", SchemaFieldType::AnyObject),
                 ])),
             ),
-            optional_field("extendedAgentCard", FieldType::Bool),
+            optional_field("extendedAgentCard", SchemaFieldType::Bool),
         ]),
     ),
     implicit_field(
         "securitySchemes",
-        FieldType::Map(&FieldType::Message(SECURITY_SCHEME_FIELDS_1_0)),
+        SchemaFieldType::Map(&SchemaFieldType::Message(SECURITY_SCHEME_FIELDS_1_0)),
     ),
     implicit_field("securityRequirements", REQUIREMENT_LIST),
     required_field("defaultInputModes", TEXT_LIST),
     required_field("defaultOutputModes", TEXT_LIST),
     required_field(
         "skills",
-        FieldType::List(&FieldType::Message(&[
-            required_field("id", FieldType::Text),
-            required_field("name", FieldType::Text),
-            required_field("description", FieldType::Text),
+        SchemaFieldType::List(&SchemaFieldType::Message(&[
+            required_field("id", SchemaFieldType::Text),
+            required_field("name", SchemaFieldType::Text),
+            required_field("description", SchemaFieldType::Text),
             required_field("tags", TEXT_LIST),
             implicit_field("examples", TEXT_LIST),
             implicit_field("inputModes", TEXT_LIST),
@@ -130,44 +141,44 @@ pub(super) static CARD_FIELDS_1_0: &[SchemaField] = &[
             implicit_field("securityRequirements", REQUIREMENT_LIST),
         ])),
     ),
-    optional_field("iconUrl", FieldType::Text),
+    optional_field("iconUrl", SchemaFieldType::Text),
 ];
 
 static SECURITY_SCHEME_FIELDS_1_0: &[SchemaField] = &[
     variant_field(
         "apiKeySecurityScheme",
         &[
-            implicit_field("description", FieldType::Text),
-            required_field("location", FieldType::Text),
-            required_field("name", FieldType::Text),
+            implicit_field("description", SchemaFieldType::Text),
+            required_field("location", SchemaFieldType::Text),
+            required_field("name", SchemaFieldType::Text),
         ],
     ),
     variant_field(
         "httpAuthSecurityScheme",
         &[
-            implicit_field("description", FieldType::Text),
-            required_field("scheme", FieldType::Text),
-            implicit_field("bearerFormat", FieldType::Text),
+            implicit_field("description", SchemaFieldType::Text),
+            required_field("scheme", SchemaFieldType::Text),
+            implicit_field("bearerFormat", SchemaFieldType::Text),
         ],
     ),
     variant_field(
         "oauth2SecurityScheme",
         &[
-            implicit_field("description", FieldType::Text),
-            required_field("flows", FieldType::Message(FLOW_FIELDS_1_0)),
-            implicit_field("oauth2MetadataUrl", FieldType::Text),
+            implicit_field("description", SchemaFieldType::Text),
+            required_field("flows", SchemaFieldType::Message(FLOW_FIELDS_1_0)),
+            implicit_field("oauth2MetadataUrl", SchemaFieldType::Text),
         ],
     ),
     variant_field(
         "openIdConnectSecurityScheme",
         &[
-            implicit_field("description", FieldType::Text),
-            required_field("openIdConnectUrl", FieldType::Text),
+            implicit_field("description", SchemaFieldType::Text),
+            required_field("openIdConnectUrl", SchemaFieldType::Text),
         ],
     ),
     variant_field(
         "mtlsSecurityScheme",
-        &[implicit_field("description", FieldType::Text)],
+        &[implicit_field("description", SchemaFieldType::Text)],
     ),
 ];
 
@@ -175,190 +186,194 @@ static FLOW_FIELDS_1_0: &[SchemaField] = &[
     variant_field(
         "authorizationCode",
         &[
-            required_field("authorizationUrl", FieldType::Text),
-            required_field("tokenUrl", FieldType::Text),
-            implicit_field("refreshUrl", FieldType::Text),
+            required_field("authorizationUrl", SchemaFieldType::Text),
+            required_field("tokenUrl", SchemaFieldType::Text),
+            implicit_field("refreshUrl", SchemaFieldType::Text),
             required_field("scopes", SCOPE_MAP),
-            implicit_field("pkceRequired", FieldType::Bool),
+            implicit_field("pkceRequired", SchemaFieldType::Bool),
         ],
     ),
     variant_field(
         "clientCredentials",
         &[
-            required_field("tokenUrl", FieldType::Text),
-            implicit_field("refreshUrl", FieldType::Text),
+            required_field("tokenUrl", SchemaFieldType::Text),
+            implicit_field("refreshUrl", SchemaFieldType::Text),
             required_field("scopes", SCOPE_MAP),
         ],
     ),
     variant_field(
         "implicit",
         &[
-            implicit_field("authorizationUrl", FieldType::Text),
-            implicit_field("refreshUrl", FieldType::Text),
+            implicit_field("authorizationUrl", SchemaFieldType::Text),
+            implicit_field("refreshUrl", SchemaFieldType::Text),
             implicit_field("scopes", SCOPE_MAP),
         ],
     ),
     variant_field(
         "password",
         &[
-            implicit_field("tokenUrl", FieldType::Text),
-            implicit_field("refreshUrl", FieldType::Text),
+            implicit_field("tokenUrl", SchemaFieldType::Text),
+            implicit_field("refreshUrl", SchemaFieldType::Text),
             implicit_field("scopes", SCOPE_MAP),
         ],
     ),
     variant_field(
         "deviceCode",
         &[
-            required_field("deviceAuthorizationUrl", FieldType::Text),
-            required_field("tokenUrl", FieldType::Text),
-            implicit_field("refreshUrl", FieldType::Text),
+            required_field("deviceAuthorizationUrl", SchemaFieldType::Text),
+            required_field("tokenUrl", SchemaFieldType::Text),
+            implicit_field("refreshUrl", SchemaFieldType::Text),
             required_field("scopes", SCOPE_MAP),
         ],
     ),
 ];
 
 const INTERFACE_FIELDS_0_3: &[SchemaField] = &[
-    optional_field("transport", FieldType::Text),
-    optional_field("url", FieldType::Text),
+    optional_field("transport", SchemaFieldType::Text),
+    optional_field("url", SchemaFieldType::Text),
 ];
-const REQUIREMENT_LIST_0_3: FieldType = FieldType::List(&FieldType::Map(&TEXT_LIST));
+const REQUIREMENT_LIST_0_3: SchemaFieldType =
+    SchemaFieldType::List(&SchemaFieldType::Map(&TEXT_LIST));
 
 /// `AgentCard` of 0.3, without `signatures`.
 pub(super) static CARD_FIELDS_0_3: &[SchemaField] = &[
     optional_field(
         "additionalInterfaces",
-        FieldType::List(&FieldType::Message(INTERFACE_FIELDS_0_3)),
+        SchemaFieldType::List(&SchemaFieldType::Message(INTERFACE_FIELDS_0_3)),
     ),
     optional_field(
         "capabilities",
-        FieldType::Message(&[
+        SchemaFieldType::Message(&[
             optional_field(
                 "extensions",
-                FieldType::List(&FieldType::Message(&[
-                    optional_field("description", FieldType::Text),
-                    optional_field("params", FieldType::AnyObject),
-                    optional_field("required", FieldType::Bool),
-                    optional_field("uri", FieldType::Text),
+                SchemaFieldType::List(&SchemaFieldType::Message(&[
+                    optional_field("description", SchemaFieldType::Text),
+                    optional_field("params", SchemaFieldType::AnyObject),
+                    optional_field("required", SchemaFieldType::Bool),
+                    optional_field("uri", SchemaFieldType::Text),
                 ])),
             ),
-            optional_field("pushNotifications", FieldType::Bool),
-            optional_field("stateTransitionHistory", FieldType::Bool),
-            optional_field("streaming", FieldType::Bool),
+            optional_field("pushNotifications", SchemaFieldType::Bool),
+            optional_field("stateTransitionHistory", SchemaFieldType::Bool),
+            optional_field("streaming", SchemaFieldType::Bool),
         ]),
     ),
     optional_field("defaultInputModes", TEXT_LIST),
     optional_field("defaultOutputModes", TEXT_LIST),
-    optional_field("description", FieldType::Text),
-    optional_field("documentationUrl", FieldType::Text),
-    optional_field("iconUrl", FieldType::Text),
-    optional_field("name", FieldType::Text),
-    field(
+    optional_field("description", SchemaFieldType::Text),
+    optional_field("documentationUrl", SchemaFieldType::Text),
+    optional_field("iconUrl", SchemaFieldType::Text),
+    optional_field("name", SchemaFieldType::Text),
+    schema_field(
         "preferredTransport",
         FieldPresence::Default("JSONRPC"),
-        FieldType::Text,
+        SchemaFieldType::Text,
     ),
-    field(
+    schema_field(
         "protocolVersion",
         FieldPresence::Default("0.3.0"),
-        FieldType::Text,
+        SchemaFieldType::Text,
     ),
     optional_field(
         "provider",
-        FieldType::Message(&[
-            optional_field("organization", FieldType::Text),
-            optional_field("url", FieldType::Text),
+        SchemaFieldType::Message(&[
+            optional_field("organization", SchemaFieldType::Text),
+            optional_field("url", SchemaFieldType::Text),
         ]),
     ),
     optional_field("security", REQUIREMENT_LIST_0_3),
-    optional_field("securitySchemes", FieldType::Map(&SECURITY_SCHEME_TYPE_0_3)),
+    optional_field(
+        "securitySchemes",
+        SchemaFieldType::Map(&SECURITY_SCHEME_TYPE_0_3),
+    ),
     optional_field(
         "skills",
-        FieldType::List(&FieldType::Message(&[
-            optional_field("description", FieldType::Text),
+        SchemaFieldType::List(&SchemaFieldType::Message(&[
+            optional_field("description", SchemaFieldType::Text),
             optional_field("examples", TEXT_LIST),
-            optional_field("id", FieldType::Text),
+            optional_field("id", SchemaFieldType::Text),
             optional_field("inputModes", TEXT_LIST),
-            optional_field("name", FieldType::Text),
+            optional_field("name", SchemaFieldType::Text),
             optional_field("outputModes", TEXT_LIST),
             optional_field("security", REQUIREMENT_LIST_0_3),
             optional_field("tags", TEXT_LIST),
         ])),
     ),
-    optional_field("supportsAuthenticatedExtendedCard", FieldType::Bool),
-    optional_field("url", FieldType::Text),
-    optional_field("version", FieldType::Text),
+    optional_field("supportsAuthenticatedExtendedCard", SchemaFieldType::Bool),
+    optional_field("url", SchemaFieldType::Text),
+    optional_field("version", SchemaFieldType::Text),
 ];
 
-static SECURITY_SCHEME_TYPE_0_3: FieldType = FieldType::Typed(&[
+static SECURITY_SCHEME_TYPE_0_3: SchemaFieldType = SchemaFieldType::Typed(&[
     (
         "apiKey",
         &[
-            optional_field("description", FieldType::Text),
-            optional_field("in", FieldType::Text),
-            optional_field("name", FieldType::Text),
+            optional_field("description", SchemaFieldType::Text),
+            optional_field("in", SchemaFieldType::Text),
+            optional_field("name", SchemaFieldType::Text),
         ],
     ),
     (
         "http",
         &[
-            optional_field("bearerFormat", FieldType::Text),
-            optional_field("description", FieldType::Text),
-            optional_field("scheme", FieldType::Text),
+            optional_field("bearerFormat", SchemaFieldType::Text),
+            optional_field("description", SchemaFieldType::Text),
+            optional_field("scheme", SchemaFieldType::Text),
         ],
     ),
     (
         "oauth2",
         &[
-            optional_field("description", FieldType::Text),
-            optional_field("flows", FieldType::Message(FLOW_FIELDS_0_3)),
-            optional_field("oauth2MetadataUrl", FieldType::Text),
+            optional_field("description", SchemaFieldType::Text),
+            optional_field("flows", SchemaFieldType::Message(FLOW_FIELDS_0_3)),
+            optional_field("oauth2MetadataUrl", SchemaFieldType::Text),
         ],
     ),
     (
         "openIdConnect",
         &[
-            optional_field("description", FieldType::Text),
-            optional_field("openIdConnectUrl", FieldType::Text),
+            optional_field("description", SchemaFieldType::Text),
+            optional_field("openIdConnectUrl", SchemaFieldType::Text),
         ],
     ),
     (
         "mutualTLS",
-        &[optional_field("description", FieldType::Text)],
+        &[optional_field("description", SchemaFieldType::Text)],
     ),
 ]);
 
 static FLOW_FIELDS_0_3: &[SchemaField] = &[
     optional_field(
         "authorizationCode",
-        FieldType::Message(&[
-            optional_field("authorizationUrl", FieldType::Text),
-            optional_field("refreshUrl", FieldType::Text),
+        SchemaFieldType::Message(&[
+            optional_field("authorizationUrl", SchemaFieldType::Text),
+            optional_field("refreshUrl", SchemaFieldType::Text),
             optional_field("scopes", SCOPE_MAP),
-            optional_field("tokenUrl", FieldType::Text),
+            optional_field("tokenUrl", SchemaFieldType::Text),
         ]),
     ),
     optional_field(
         "clientCredentials",
-        FieldType::Message(&[
-            optional_field("refreshUrl", FieldType::Text),
+        SchemaFieldType::Message(&[
+            optional_field("refreshUrl", SchemaFieldType::Text),
             optional_field("scopes", SCOPE_MAP),
-            optional_field("tokenUrl", FieldType::Text),
+            optional_field("tokenUrl", SchemaFieldType::Text),
         ]),
     ),
     optional_field(
         "implicit",
-        FieldType::Message(&[
-            optional_field("authorizationUrl", FieldType::Text),
-            optional_field("refreshUrl", FieldType::Text),
+        SchemaFieldType::Message(&[
+            optional_field("authorizationUrl", SchemaFieldType::Text),
+            optional_field("refreshUrl", SchemaFieldType::Text),
             optional_field("scopes", SCOPE_MAP),
         ]),
     ),
     optional_field(
         "password",
-        FieldType::Message(&[
-            optional_field("refreshUrl", FieldType::Text),
+        SchemaFieldType::Message(&[
+            optional_field("refreshUrl", SchemaFieldType::Text),
             optional_field("scopes", SCOPE_MAP),
-            optional_field("tokenUrl", FieldType::Text),
+            optional_field("tokenUrl", SchemaFieldType::Text),
         ]),
     ),
 ];

@@ -48,7 +48,7 @@ impl VerificationResult {
     }
 
     /// The fault; `None` for `valid` and `key-unknown`.
-    pub fn reason(&self) -> Option<SignatureFault> {
+    pub fn fault(&self) -> Option<SignatureFault> {
         match self {
             VerificationResult::Invalid { reason }
             | VerificationResult::Malformed { reason }

@@ -49,14 +49,14 @@ pub fn verified_signature_state(
             | VerificationResult::Refused { .. } => SignatureState::Invalid,
             VerificationResult::KeyUnknown => SignatureState::Unknown,
         };
-        if state_rank(entry_state) > state_rank(state) {
+        if signature_state_rank(entry_state) > signature_state_rank(state) {
             state = entry_state;
         }
     }
     state
 }
 
-fn state_rank(state: SignatureState) -> u8 {
+fn signature_state_rank(state: SignatureState) -> u8 {
     match state {
         SignatureState::Unsigned => 0,
         SignatureState::Unknown => 1,

@@ -1,6 +1,6 @@
 //! Collector of the members that a signed form does not cover.
 
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 
 /// Maximum number of members listed as not covered.
 pub const MAX_UNCOVERED: usize = 1_000;
@@ -55,10 +55,10 @@ impl UncoveredCollector {
     }
 
     /// Adds a member that is not covered at all, replacing its parts added since the mark.
-    pub(super) fn replace_parts(
+    pub(super) fn add_replacing_parts(
         &mut self,
         start: usize,
-        pointer: &Pointer<'_>,
+        pointer: &JsonPointer<'_>,
         equals_absence: bool,
     ) {
         self.members.truncate(start);
@@ -69,7 +69,7 @@ impl UncoveredCollector {
         self.members
     }
 
-    pub(super) fn add(&mut self, pointer: &Pointer<'_>, equals_absence: bool) {
+    pub(super) fn add(&mut self, pointer: &JsonPointer<'_>, equals_absence: bool) {
         if self.members.len() < self.max_members {
             let pointer = pointer.to_json_pointer();
             self.members.push(UncoveredMember {

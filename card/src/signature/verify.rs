@@ -6,7 +6,7 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::Value;
 
 use super::canonical_form::{
-    CanonicalForm, covered_part, without_security_schemes, write_canonical,
+    CanonicalForm, covered_part, without_security_schemes, write_canonical_bytes,
 };
 use super::jws::{self, DetachedJws};
 use super::key_set::{KeySet, VerificationKey};
@@ -39,7 +39,7 @@ pub const MAX_VERIFICATIONS: usize = 128;
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
 pub fn verify_signatures(parsed: &ParsedCard, bytes: &[u8], keys: &KeySet) -> Vec<SignatureResult> {
-    let mut verifier = CardVerifier {
+    let mut verifier = CardSignatureVerifier {
         parsed,
         bytes,
         document: None,
@@ -49,7 +49,7 @@ pub fn verify_signatures(parsed: &ParsedCard, bytes: &[u8], keys: &KeySet) -> Ve
     let entries = parsed.card.signatures.iter().take(MAX_SIGNATURES);
     entries
         .map(|value| {
-            let (mut entry, jws) = jws::parse_entry(value);
+            let (mut entry, jws) = jws::parse_signature_entry(value);
             if let Some(jws) = jws {
                 entry.result = verifier.verify_entry(&jws, keys);
             }
@@ -66,7 +66,7 @@ struct CandidatePayload {
 }
 
 /// Verifier of one card's signatures. It computes the forms of the card on first use: most cards need none.
-struct CardVerifier<'c> {
+struct CardSignatureVerifier<'c> {
     parsed: &'c ParsedCard,
     bytes: &'c [u8],
     document: Option<Result<Value, SignatureFault>>,
@@ -74,7 +74,7 @@ struct CardVerifier<'c> {
     attempts: usize,
 }
 
-impl CardVerifier<'_> {
+impl CardSignatureVerifier<'_> {
     fn verify_entry(&mut self, jws: &DetachedJws<'_>, keys: &KeySet) -> VerificationResult {
         let read_signable = || signable_document(self.parsed, self.bytes);
         let document = match self.document.get_or_insert_with(read_signable) {
@@ -89,7 +89,7 @@ impl CardVerifier<'_> {
                 .get_or_insert_with(|| candidate_payloads(document));
             let named_keys = supporting_keys().filter(is_named_key);
             let other_keys = supporting_keys().filter(|key| !is_named_key(key));
-            let attempt_outcome = verify_with_keys(
+            let attempt_outcome = verify_jws_with_keys(
                 jws,
                 payloads,
                 named_keys.chain(other_keys),
@@ -120,7 +120,7 @@ impl CardVerifier<'_> {
     }
 }
 
-fn verify_with_keys<'k>(
+fn verify_jws_with_keys<'k>(
     jws: &DetachedJws<'_>,
     payloads: &[CandidatePayload],
     keys: impl Iterator<Item = &'k VerificationKey>,
@@ -186,7 +186,7 @@ fn candidate_payloads(document: &Value) -> Vec<CandidatePayload> {
         parts.push((None, part));
     }
     let encode_payload = |(form, part): (Option<CanonicalForm>, Value)| {
-        let bytes = write_canonical(&part, form.unwrap_or(CanonicalForm::Sdk))?;
+        let bytes = write_canonical_bytes(&part, form.unwrap_or(CanonicalForm::Sdk))?;
         let encoded = BASE64URL_NOPAD.encode(&bytes);
         Some(CandidatePayload { form, encoded })
     };

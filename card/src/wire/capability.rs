@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::informal_credentials::credential_names::is_about_credentials;
 use super::{misplaced_members, skill};
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::{Capabilities, Extension, Skill, rules};
 
@@ -51,7 +51,7 @@ pub(super) fn take_capabilities(
         ..Capabilities::default()
     };
     let mut tools = Vec::new();
-    let Some((position, value)) = members.take("capabilities", out) else {
+    let Some((position, value)) = members.take_member("capabilities", out) else {
         return (capabilities, tools);
     };
     let parent = members.pointer();
@@ -98,7 +98,7 @@ fn set_capability(
     capabilities: &mut Capabilities,
     name: &str,
     value: &Value,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) {
     let capability = known_capability(name);
@@ -137,8 +137,11 @@ fn set_known_capability(
 
 const EXPECTED_EXTENSION: &str = "an object with `uri`";
 
-fn take_params(entry: &mut MemberReader<'_>, out: &mut FindingCollector) -> Option<Value> {
-    let (position, params) = entry.take("params", out)?;
+fn take_extension_params(
+    entry: &mut MemberReader<'_>,
+    out: &mut FindingCollector,
+) -> Option<Value> {
+    let (position, params) = entry.take_member("params", out)?;
     if params.is_object() {
         return Some(params);
     }
@@ -148,7 +151,7 @@ fn take_params(entry: &mut MemberReader<'_>, out: &mut FindingCollector) -> Opti
 
 /// Takes `extensions`: objects with `uri`, or only the URIs.
 fn take_extensions(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec<Extension> {
-    let Some((position, value)) = members.take("extensions", out) else {
+    let Some((position, value)) = members.take_member("extensions", out) else {
         return Vec::new();
     };
     let parent = members.pointer();
@@ -168,14 +171,14 @@ fn take_extensions(members: &mut MemberReader<'_>, out: &mut FindingCollector) -
                 let mut entry = MemberReader::new(entry, pointer);
                 let Some(uri) = entry.take_text("uri", LengthLimit::Address, out) else {
                     let rest = Value::Object(entry.into_remaining());
-                    out.add_value(&rules::EXTENSION_URI, &pointer, &rest);
+                    out.add_with_value(&rules::EXTENSION_URI, &pointer, &rest);
                     continue;
                 };
                 extensions.push(Extension {
                     uri,
                     description: entry.take_text("description", LengthLimit::Prose, out),
                     required: entry.take_bool("required", out).unwrap_or(false),
-                    params: take_params(&mut entry, out),
+                    params: take_extension_params(&mut entry, out),
                 });
             }
             Value::String(ref uri) => {
@@ -201,17 +204,17 @@ fn take_tools(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec
     let mut tools = Vec::new();
     for name in misplaced_members::TOOL_MEMBERS {
         if !members
-            .peek(name)
+            .peek_member(name)
             .is_some_and(|value| value.is_array() || value.is_object())
         {
             continue;
         }
-        let Some((position, value)) = members.take(name, out) else {
+        let Some((position, value)) = members.take_member(name, out) else {
             continue;
         };
         let parent = members.pointer();
         let pointer = position.pointer_in(&parent);
-        out.add_value(&rules::CAPABILITIES_TOOLS, &pointer, &value);
+        out.add_with_value(&rules::CAPABILITIES_TOOLS, &pointer, &value);
         match value {
             Value::Array(list) => {
                 tools.extend(misplaced_members::read_skill_list(list, &pointer, out))

@@ -39,11 +39,11 @@ const MEMBERS_SINCE_0_2: [&str; 5] = [
 /// Detects the form. It counts more than the declared version, which real cards set carelessly.
 pub(super) fn detect_format(members: &MemberReader<'_>) -> DetectedFormat {
     let declared_version = members
-        .peek("protocolVersion")
+        .peek_member("protocolVersion")
         .and_then(version_as_text)
         .and_then(|text| parse_protocol_version(&text));
     let (family, reason) = detect_family(members, declared_version.as_deref());
-    let has_flat_url = members.peek("url").is_some();
+    let has_flat_url = members.peek_member("url").is_some();
     let interface_version = declared_version
         .clone()
         .filter(|version| !has_flat_url || !version.starts_with("0."));
@@ -77,10 +77,10 @@ fn detect_family(
     declared_version: Option<&str>,
 ) -> (Family, &'static str) {
     let has_flat_url = members
-        .peek("url")
+        .peek_member("url")
         .and_then(Value::as_str)
         .is_some_and(|url| !url.trim().is_empty());
-    let entries = match members.peek("supportedInterfaces") {
+    let entries = match members.peek_member("supportedInterfaces") {
         Some(Value::Array(list)) => list.as_slice(),
         Some(entry @ Value::Object(_)) => std::slice::from_ref(entry),
         _ => &[],
@@ -89,9 +89,9 @@ fn detect_family(
     let has_binding = has_in_any_entry("protocolBinding") || has_in_any_entry("protocol_binding");
     let is_snake_case = SNAKE_CASE_INDICATORS
         .iter()
-        .any(|name| members.is_snake_case(name));
+        .any(|name| members.has_snake_case_spelling(name));
 
-    if has_binding && members.is_snake_case("supportedInterfaces") {
+    if has_binding && members.has_snake_case_spelling("supportedInterfaces") {
         (Family::Snake1, "`supported_interfaces` in snake_case")
     } else if has_binding && has_flat_url {
         (
@@ -125,7 +125,7 @@ fn is_interface_entry(entry: &Value) -> bool {
 /// Whether `additionalInterfaces` has an address; some cards have no other.
 fn has_additional_address(members: &MemberReader<'_>) -> bool {
     let list = members
-        .peek("additionalInterfaces")
+        .peek_member("additionalInterfaces")
         .and_then(Value::as_array);
     list.into_iter()
         .flatten()
@@ -137,7 +137,7 @@ fn detect_flat_family(
     members: &MemberReader<'_>,
     declared_version: Option<&str>,
 ) -> (Family, &'static str) {
-    if members.peek("url").is_none() {
+    if members.peek_member("url").is_none() {
         let family = match declared_version {
             Some("0.2") | None => Family::V0_2,
             Some(_) => Family::V0_3,
@@ -154,15 +154,15 @@ fn detect_flat_family(
             Family::Flat1,
             "`url` alone, though it declares 1.0 or later",
         ),
-        None if members.peek("authentication").is_some() => {
+        None if members.peek_member("authentication").is_some() => {
             (Family::V0_1, "`authentication` beside `url`")
         }
-        None if members.peek("signatures").is_some() => {
+        None if members.peek_member("signatures").is_some() => {
             (Family::V0_3, "`signatures` beside `url`, no version")
         }
         None if MEMBERS_SINCE_0_2
             .iter()
-            .any(|name| members.peek(name).is_some()) =>
+            .any(|name| members.peek_member(name).is_some()) =>
         {
             (Family::V0_2, "members of 0.2 beside `url`, no version")
         }

@@ -9,11 +9,12 @@ pub(super) mod credential_names;
 mod requirement;
 
 pub(crate) use credential_members::{
-    combined_requirement, find_credential_members, nested_credential_members, requires_credentials,
+    combined_requirement, find_credential_members, member_requires_credentials,
+    nested_credential_members,
 };
 pub(crate) use credential_names::is_about_credentials;
-pub(super) use requirement::{CredentialRequirement, required_flag};
-pub(crate) use requirement::{is_policy_label, is_scheme_list};
+pub(super) use requirement::{CredentialRequirement, parse_required_flag};
+pub(crate) use requirement::{is_access_policy_label, is_scheme_list};
 
 #[cfg(test)]
 #[path = "informal_tests.rs"]

@@ -1,6 +1,6 @@
 //! Names of a card's members, in all versions and in real cards.
 
-use crate::member_reader::is_spelling;
+use crate::member_reader::is_spelling_of;
 
 /// Members that contain a whole card, or the part with its name, in real documents.
 pub(crate) const NESTING_MEMBERS: [&str; 5] =
@@ -53,5 +53,5 @@ pub(crate) fn is_security_member(name: &str) -> bool {
     ];
     SECURITY_MEMBERS
         .iter()
-        .any(|known| is_spelling(name, known))
+        .any(|known| is_spelling_of(name, known))
 }

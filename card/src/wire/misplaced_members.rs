@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{capability, skill};
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{
-    self, LengthLimit, MAX_LIST_ELEMENTS, MemberPosition, MemberReader, is_spelling,
+    self, LengthLimit, MAX_LIST_ELEMENTS, MemberPosition, MemberReader, is_spelling_of,
 };
 use crate::{Skill, rules};
 
@@ -35,7 +35,7 @@ pub(crate) fn find_misplaced_address<'v>(
                 Some(outer) => {
                     let members = find(outer)?.as_object()?;
                     let (spelling, value) =
-                        members.iter().find(|(key, _)| is_spelling(key, name))?;
+                        members.iter().find(|(key, _)| is_spelling_of(key, name))?;
                     (spelling.clone(), value)
                 }
             };
@@ -59,7 +59,7 @@ pub(super) fn take_misplaced_skills(
 ) -> Vec<Skill> {
     for name in MISPLACED_SKILL_MEMBERS {
         let Some(list) = members
-            .remaining(name)
+            .remaining_member(name)
             .filter(|list| is_skill_list(name, list))
         else {
             continue;
@@ -68,7 +68,7 @@ pub(super) fn take_misplaced_skills(
         let position = members.position_of(name);
         let parent = members.pointer();
         let pointer = position.pointer_in(&parent);
-        if let Some(Value::Array(list)) = members.take_remaining(name) {
+        if let Some(Value::Array(list)) = members.take_remaining_member(name) {
             out.add(&rules::SKILLS_ELSEWHERE, &pointer, &found);
             return read_skill_list(list, &pointer, out);
         }
@@ -79,7 +79,7 @@ pub(super) fn take_misplaced_skills(
 /// Reads the skills in a list that has a finding as a whole.
 pub(super) fn read_skill_list(
     list: Vec<Value>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Vec<Skill> {
     let mut skills = Vec::new();
@@ -87,7 +87,7 @@ pub(super) fn read_skill_list(
         .into_iter()
         .enumerate()
     {
-        if !is_skill(&value) {
+        if !is_non_capability(&value) {
             continue;
         }
         let pointer = pointer.element(index);
@@ -112,7 +112,7 @@ pub(super) fn read_skill_list(
 pub(crate) fn skill_indices(name: &str, list: &Value) -> Option<Vec<usize>> {
     let elements = list.as_array().filter(|_| is_skill_list(name, list))?;
     let numbered_elements = elements.iter().take(MAX_LIST_ELEMENTS).enumerate();
-    let skills = numbered_elements.filter(|(_, value)| is_skill(value));
+    let skills = numbered_elements.filter(|(_, value)| is_non_capability(value));
     Some(skills.map(|(index, _)| index).collect())
 }
 
@@ -140,11 +140,11 @@ fn is_skill_list(list_name: &str, list: &Value) -> bool {
         }
         _ => false,
     };
-    list.iter().all(can_be_skill) && list.iter().any(is_skill)
+    list.iter().all(can_be_skill) && list.iter().any(is_non_capability)
 }
 
 /// Whether the element is something other than a capability of the protocol.
-pub(crate) fn is_skill(value: &Value) -> bool {
+pub(crate) fn is_non_capability(value: &Value) -> bool {
     let name = value.as_str().or_else(|| value.get("name")?.as_str());
     !name.is_some_and(capability::is_known_capability)
 }

@@ -23,9 +23,9 @@ use url::Url;
 
 use self::format_detection::DetectedFormat;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{self, LengthLimit, MAX_LIST_ELEMENTS, MemberReader};
-use crate::other_texts::OtherTextCollector;
+use crate::other_texts::UnmodeledTextCollector;
 use crate::parse_error::ParseError;
 use crate::{
     AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, Skill,
@@ -35,7 +35,7 @@ use member_names::{CARD_MEMBERS, NESTING_MEMBERS, is_security_member};
 
 pub(crate) use capability::is_known_capability;
 
-pub(crate) struct WireCard {
+pub(crate) struct DecodedCard {
     pub(crate) card: AgentCard,
     pub(crate) family: Family,
     pub(crate) reason: &'static str,
@@ -46,9 +46,9 @@ pub(crate) struct WireCard {
 pub(crate) fn read_card(
     root: Map<String, Value>,
     out: &mut FindingCollector,
-) -> Result<WireCard, ParseError> {
-    let other_texts = OtherTextCollector::collect(&root);
-    let mut members = MemberReader::new(root, Pointer::Root);
+) -> Result<DecodedCard, ParseError> {
+    let other_texts = UnmodeledTextCollector::from_document(&root);
+    let mut members = MemberReader::new(root, JsonPointer::Root);
     let is_nested = lift_nested_card(&mut members, out);
     let shape = format_detection::detect_format(&members);
     let Some((name, is_renamed)) = take_name(&mut members, out) else {
@@ -69,7 +69,7 @@ pub(crate) fn read_card(
 
     let (capabilities, tools) = capability::take_capabilities(&mut members, out);
     let interfaces = take_interfaces(&mut members, &shape, out);
-    let (security_schemes, security) = take_credentials(&mut members, out);
+    let (security_schemes, security) = take_security(&mut members, out);
     let skills = take_all_skills(&mut members, &security_schemes, tools, out);
     let mut card = AgentCard {
         name,
@@ -95,7 +95,7 @@ pub(crate) fn read_card(
     if family == Family::V0_1 {
         add_default_modes(&mut card);
     }
-    Ok(WireCard {
+    Ok(DecodedCard {
         card,
         family,
         reason,
@@ -128,7 +128,11 @@ fn take_all_skills(
     skills.splice(tool_index..tool_index, tools);
     if skills.len() > MAX_LIST_ELEMENTS {
         let found = format!("{} skills and tools", skills.len());
-        out.add(&rules::LIST_CUT, &Pointer::Root.member("skills"), &found);
+        out.add(
+            &rules::LIST_CUT,
+            &JsonPointer::Root.member("skills"),
+            &found,
+        );
         skills.truncate(MAX_LIST_ELEMENTS);
     }
     if skills.is_empty() {
@@ -152,7 +156,7 @@ fn take_name(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Opti
         return Some((name, false));
     }
     let name = members.take_text("agentName", LengthLimit::Line, out)?;
-    out.add(&rules::CARD_NAME, &Pointer::Root, &name);
+    out.add(&rules::CARD_NAME, &JsonPointer::Root, &name);
     Some((name, true))
 }
 
@@ -166,13 +170,13 @@ fn take_interfaces(
     let flat_interfaces = v0_3::take_flat_interfaces(members, shape.flat_version.as_deref(), out);
     merge_interfaces(&mut interfaces, flat_interfaces);
     if interfaces.is_empty() {
-        let other_address_members = other_address_members(members);
+        let other_address_members = describe_address_like_members(members);
         out.add(
             &rules::CARD_NO_ADDRESS,
-            &Pointer::Root,
+            &JsonPointer::Root,
             &other_address_members,
         );
-        let address = misplaced_members::find_misplaced_address(|name| members.peek(name));
+        let address = misplaced_members::find_misplaced_address(|name| members.peek_member(name));
         interfaces.extend(address.map(|(_, url)| Interface {
             url: url.to_owned(),
             binding: UNKNOWN_BINDING.to_owned(),
@@ -183,7 +187,7 @@ fn take_interfaces(
     interfaces
 }
 
-fn take_credentials(
+fn take_security(
     members: &mut MemberReader<'_>,
     out: &mut FindingCollector,
 ) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
@@ -211,13 +215,13 @@ fn apply_undefined_credentials(card: &mut AgentCard, out: &mut FindingCollector)
         return;
     }
     let credential_requirement = informal_credentials::combined_requirement(&card.unknown);
-    let root = Pointer::Root;
+    let root = JsonPointer::Root;
     for member in informal_credentials::find_credential_members(&card.unknown) {
         // An unreadable member of a version already has its finding.
         let has_finding = member.holder.is_none() && is_security_member(member.name);
         if !has_finding && member.requirement().requires_any() {
             let holder = member.holder.map_or(root, |holder| root.member(holder));
-            out.add_value(
+            out.add_with_value(
                 &rules::SECURITY_ELSEWHERE,
                 &holder.member(member.name),
                 member.value,
@@ -235,7 +239,7 @@ fn apply_undefined_credentials(card: &mut AgentCard, out: &mut FindingCollector)
 
 /// Lifts a nested card's members, if the document itself has no name.
 fn lift_nested_card(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> bool {
-    if members.peek("name").is_some() {
+    if members.peek_member("name").is_some() {
         return false;
     }
     let has_name = |value: &Value| {
@@ -245,8 +249,8 @@ fn lift_nested_card(members: &mut MemberReader<'_>, out: &mut FindingCollector) 
             .is_some_and(|name| !name.trim().is_empty())
     };
     for nesting_member in NESTING_MEMBERS {
-        if members.peek(nesting_member).is_some_and(has_name) {
-            out.add(&rules::CARD_NESTED, &Pointer::Root, nesting_member);
+        if members.peek_member(nesting_member).is_some_and(has_name) {
+            out.add(&rules::CARD_NESTED, &JsonPointer::Root, nesting_member);
             members.lift_members(nesting_member, &CARD_MEMBERS);
             return true;
         }
@@ -305,7 +309,7 @@ pub(crate) fn normalize_address(address: &str) -> String {
 }
 
 /// Describes, for the finding, where a card without an address has something similar.
-fn other_address_members(members: &MemberReader<'_>) -> String {
+fn describe_address_like_members(members: &MemberReader<'_>) -> String {
     const ADDRESS_LIKE_MEMBERS: [&str; 9] = [
         "endpoint",
         "endpoints",
@@ -319,14 +323,14 @@ fn other_address_members(members: &MemberReader<'_>) -> String {
     ];
     let present_names: Vec<&str> = ADDRESS_LIKE_MEMBERS
         .into_iter()
-        .filter(|name| members.peek(name).is_some())
+        .filter(|name| members.peek_member(name).is_some())
         .collect();
     present_names.join(", ")
 }
 
 /// Takes `provider`: an object, or only the organization's name.
 fn take_provider(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Option<Provider> {
-    let (position, value) = members.take("provider", out)?;
+    let (position, value) = members.take_member("provider", out)?;
     let parent = members.pointer();
     let pointer = position.pointer_in(&parent);
     let provider = match value {

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::informal_credentials::is_policy_label;
+use super::informal_credentials::is_access_policy_label;
 use super::{v0_2, v1_0};
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{self, LengthLimit, MAX_LIST_ELEMENTS, MemberReader};
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
@@ -14,7 +14,7 @@ pub(super) fn take_schemes(
     members: &mut MemberReader<'_>,
     out: &mut FindingCollector,
 ) -> Vec<SecurityScheme> {
-    let Some((position, value)) = members.take("securitySchemes", out) else {
+    let Some((position, value)) = members.take_member("securitySchemes", out) else {
         return Vec::new();
     };
     let parent = members.pointer();
@@ -50,7 +50,7 @@ pub(super) fn take_schemes(
 
 fn read_named_schemes(
     schemes_by_name: Map<String, Value>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Vec<SecurityScheme> {
     if schemes_by_name.len() > MAX_LIST_ELEMENTS {
@@ -83,7 +83,7 @@ fn read_named_schemes(
 /// Reads schemes in a list: named by `id`, or by their type.
 fn read_listed_schemes(
     list: Vec<Value>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Vec<SecurityScheme> {
     let mut schemes: Vec<SecurityScheme> = Vec::new();
@@ -117,16 +117,16 @@ fn read_listed_schemes(
 /// Reads one scheme in any form; `None`, with a finding, if it is unreadable.
 pub(super) fn read_scheme(
     value: Value,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Option<(SchemeKind, Option<String>)> {
     match value {
         Value::Object(inner) => {
             let mut inner = MemberReader::new(inner, *pointer);
             let scheme = v1_0::take_wrapped_scheme(&mut inner, out)
-                .or_else(|| v0_2::take_scheme(&mut inner, out));
+                .or_else(|| v0_2::take_typed_scheme(&mut inner, out));
             if scheme.is_none() {
-                out.add_value(
+                out.add_with_value(
                     &rules::SCHEME_UNREADABLE,
                     pointer,
                     &Value::Object(inner.into_remaining()),
@@ -140,13 +140,13 @@ pub(super) fn read_scheme(
                 return None;
             };
             let label = member_reader::trim_and_truncate(label, pointer, LengthLimit::Line, out)?;
-            if is_policy_label(&label) {
+            if is_access_policy_label(&label) {
                 return None;
             }
-            Some((v0_2::kind_from_label(&label), None))
+            Some((v0_2::scheme_kind_from_label(&label), None))
         }
         other => {
-            out.add_value(&rules::SCHEME_UNREADABLE, pointer, &other);
+            out.add_with_value(&rules::SCHEME_UNREADABLE, pointer, &other);
             None
         }
     }
@@ -161,7 +161,7 @@ pub(super) fn take_requirements(
 ) -> Vec<SecurityRequirement> {
     let mut requirements = Vec::new();
     for name in ["securityRequirements", "security"] {
-        let Some((position, value)) = members.take(name, out) else {
+        let Some((position, value)) = members.take_member(name, out) else {
             continue;
         };
         let parent = members.pointer();
@@ -173,7 +173,7 @@ pub(super) fn take_requirements(
                 vec![Value::Object(single)]
             }
             other => {
-                out.add_value(&rules::SECURITY_SHAPE, &pointer, &other);
+                out.add_with_value(&rules::SECURITY_SHAPE, &pointer, &other);
                 members.retain_unreadable(&position, other);
                 continue;
             }
@@ -204,7 +204,7 @@ fn has_scheme_name(object: &Map<String, Value>, declared_schemes: &[SecuritySche
 
 fn read_requirement(
     value: Value,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Option<SecurityRequirement> {
     let mut schemes = match value {
@@ -233,7 +233,7 @@ fn read_requirement(
             vec![(name, Vec::new())]
         }
         other => {
-            out.add_value(&rules::SECURITY_SHAPE, pointer, &other);
+            out.add_with_value(&rules::SECURITY_SHAPE, pointer, &other);
             return None;
         }
     };
@@ -245,7 +245,7 @@ fn read_requirement(
 /// Reads scopes by scheme name: a list (0.x) or an object with `list` (1.0).
 fn read_named_scopes(
     scopes_by_scheme: Map<String, Value>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Vec<(String, Vec<String>)> {
     let mut schemes = Vec::new();
@@ -256,7 +256,7 @@ fn read_named_scopes(
             Value::Object(_) => v1_0::read_scopes(value, &pointer, out),
             Value::Null => Vec::new(),
             other => {
-                out.add_value(&rules::SECURITY_SHAPE, &pointer, &other);
+                out.add_with_value(&rules::SECURITY_SHAPE, &pointer, &other);
                 Vec::new()
             }
         };

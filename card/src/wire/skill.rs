@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::value_spellings::take_modes;
 use super::{misplaced_members, security};
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{self, LengthLimit, MAX_LIST_ELEMENTS, MemberReader};
 use crate::{SecurityScheme, Skill, rules};
 
@@ -23,11 +23,11 @@ const MAX_PROMPT_DEPTH: usize = 4;
 
 /// Takes the examples; an example that is an object is replaced by its prompt.
 fn take_examples(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec<String> {
-    let list = members.peek("examples").and_then(Value::as_array);
+    let list = members.peek_member("examples").and_then(Value::as_array);
     if !list.is_some_and(|list| list.iter().any(Value::is_object)) {
         return members.take_texts("examples", LengthLimit::Prose, out);
     }
-    let Some((position, Value::Array(list))) = members.take("examples", out) else {
+    let Some((position, Value::Array(list))) = members.take_member("examples", out) else {
         return Vec::new();
     };
     let parent = members.pointer();
@@ -57,7 +57,7 @@ fn take_examples(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> 
 
 /// Takes the tags; a text with commas is split into several tags.
 fn take_tags(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec<String> {
-    let is_text = members.peek("tags").is_some_and(Value::is_string);
+    let is_text = members.peek_member("tags").is_some_and(Value::is_string);
     let tags = members.take_texts("tags", LengthLimit::Line, out);
     if !is_text {
         return tags;
@@ -84,7 +84,7 @@ pub(super) fn take_skills(
     declared_schemes: &[SecurityScheme],
     out: &mut FindingCollector,
 ) -> Vec<Skill> {
-    let Some((position, value)) = members.take("skills", out) else {
+    let Some((position, value)) = members.take_member("skills", out) else {
         return Vec::new();
     };
     let parent = members.pointer();
@@ -114,11 +114,11 @@ pub(super) fn take_skills(
             skills.take(MAX_LIST_ELEMENTS).collect()
         }
         Value::String(_) => {
-            out.add_value(&rules::SKILL_SHAPE, &pointer, &value);
+            out.add_with_value(&rules::SKILL_SHAPE, &pointer, &value);
             read_listed_skills(vec![value], &pointer, declared_schemes, out)
         }
         other => {
-            out.add_value(&rules::SKILL_SHAPE, &pointer, &other);
+            out.add_with_value(&rules::SKILL_SHAPE, &pointer, &other);
             members.retain_unreadable(&position, other);
             Vec::new()
         }
@@ -127,7 +127,7 @@ pub(super) fn take_skills(
 
 pub(super) fn read_listed_skills(
     list: Vec<Value>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     declared_schemes: &[SecurityScheme],
     out: &mut FindingCollector,
 ) -> Vec<Skill> {
@@ -149,7 +149,7 @@ pub(super) fn read_listed_skills(
 
 pub(super) fn read_named_skills(
     skills_by_name: Map<String, Value>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     declared_schemes: &[SecurityScheme],
     out: &mut FindingCollector,
 ) -> Vec<Skill> {
@@ -178,7 +178,7 @@ pub(super) fn read_named_skills(
 pub(super) fn read_skill(
     value: Value,
     key: Option<&str>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     declared_schemes: &[SecurityScheme],
     out: &mut FindingCollector,
 ) -> Option<Skill> {
@@ -222,7 +222,7 @@ pub(super) fn read_skill(
 fn take_id_and_name(
     members: &mut MemberReader<'_>,
     key: Option<&str>,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Option<(String, String)> {
     let key = key
@@ -251,7 +251,7 @@ fn take_id_and_name(
         (None, None) => {
             let empty = MemberReader::new(Map::new(), members.pointer());
             let rest = mem::replace(members, empty).into_remaining();
-            out.add_value(&rules::SKILL_NAMELESS, pointer, &Value::Object(rest));
+            out.add_with_value(&rules::SKILL_NAMELESS, pointer, &Value::Object(rest));
             None
         }
     }

@@ -4,10 +4,10 @@
 use serde_json::{Map, Value};
 
 use super::informal_credentials::{self, CredentialRequirement};
-use super::v0_2::kind_from_label;
+use super::v0_2::scheme_kind_from_label;
 use super::value_spellings::take_key_location;
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
@@ -21,20 +21,20 @@ pub(super) fn take_authentication(
     has_schemes: bool,
     out: &mut FindingCollector,
 ) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
-    let Some((position, value)) = members.take("authentication", out) else {
+    let Some((position, value)) = members.take_member("authentication", out) else {
         return (Vec::new(), Vec::new());
     };
     let parent = members.pointer();
     let pointer = position.pointer_in(&parent);
     if has_schemes {
-        out.add_value(&rules::AUTHENTICATION_LATE, &pointer, &value);
+        out.add_with_value(&rules::AUTHENTICATION_LATE, &pointer, &value);
         members.retain_unreadable(&position, value);
         return (Vec::new(), Vec::new());
     }
     let requirement = CredentialRequirement::from_value(&value);
     let original_value = value.clone();
     let (mut labels, mut details) = scheme_labels(value, &original_value, &pointer, out);
-    labels.retain(|label| !informal_credentials::is_policy_label(label));
+    labels.retain(|label| !informal_credentials::is_access_policy_label(label));
     if labels.is_empty() {
         // The member has the form of no version, or is unreadable.
         let is_required = requirement.is_required();
@@ -72,7 +72,7 @@ pub(super) fn take_authentication(
 fn scheme_labels<'a>(
     value: Value,
     original_value: &Value,
-    pointer: &'a Pointer<'a>,
+    pointer: &'a JsonPointer<'a>,
     out: &mut FindingCollector,
 ) -> (Vec<String>, Option<MemberReader<'a>>) {
     match value {
@@ -91,7 +91,7 @@ fn scheme_labels<'a>(
                 None,
             )
         }
-        Value::String(ref text) if informal_credentials::required_flag(text).is_none() => {
+        Value::String(ref text) if informal_credentials::parse_required_flag(text).is_none() => {
             out.add_coerced_type(pointer, original_value, EXPECTED_AUTHENTICATION);
             (
                 member_reader::read_texts(vec![value], pointer, LengthLimit::Line, out),
@@ -136,7 +136,7 @@ fn labelled_scheme_kind(
     details: Option<&mut MemberReader<'_>>,
     out: &mut FindingCollector,
 ) -> SchemeKind {
-    let mut kind = kind_from_label(label);
+    let mut kind = scheme_kind_from_label(label);
     if let (
         SchemeKind::ApiKey {
             location,
@@ -145,7 +145,7 @@ fn labelled_scheme_kind(
         Some(details),
     ) = (&mut kind, details)
     {
-        if let Some((position, Value::Object(inner))) = details.take("apiKey", out) {
+        if let Some((position, Value::Object(inner))) = details.take_member("apiKey", out) {
             let parent = details.pointer();
             let mut inner = MemberReader::new(inner, position.pointer_in(&parent));
             *location = take_key_location(&mut inner, out);

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::informal_credentials::is_policy_label;
+use super::informal_credentials::is_access_policy_label;
 use super::value_spellings;
 use crate::finding::FindingCollector;
 use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::{SchemeKind, rules};
 
 /// Reads a scheme by its `type`, or by its members if `type` is missing.
-pub(super) fn take_scheme(
+pub(super) fn take_typed_scheme(
     members: &mut MemberReader<'_>,
     out: &mut FindingCollector,
 ) -> Option<(SchemeKind, Option<String>)> {
@@ -19,16 +19,16 @@ pub(super) fn take_scheme(
     let label = match &declared_type {
         Some(text) => text.clone(),
         None => {
-            let guessed_type = infer_type(members)?;
+            let guessed_type = infer_scheme_type(members)?;
             out.add(&rules::SCHEME_KIND, &pointer, guessed_type);
             guessed_type.to_owned()
         }
     };
-    if is_policy_label(&label) {
+    if is_access_policy_label(&label) {
         return None;
     }
-    let mut kind = kind_from_label(&label);
-    if declared_type.is_some() && !is_defined_type(&label) {
+    let mut kind = scheme_kind_from_label(&label);
+    if declared_type.is_some() && !is_defined_scheme_type(&label) {
         out.add(&rules::SCHEME_KIND, &pointer.member("type"), &label);
     }
     match &mut kind {
@@ -70,17 +70,17 @@ pub(super) fn take_scheme(
 }
 
 /// Whether the label is a type of 0.3, in its exact spelling.
-fn is_defined_type(label: &str) -> bool {
+fn is_defined_scheme_type(label: &str) -> bool {
     matches!(
         label,
         "apiKey" | "http" | "oauth2" | "openIdConnect" | "mutualTLS"
     )
 }
 
-fn infer_type(members: &MemberReader<'_>) -> Option<&'static str> {
-    if let Some(scheme) = members.peek("scheme").and_then(Value::as_str) {
+fn infer_scheme_type(members: &MemberReader<'_>) -> Option<&'static str> {
+    if let Some(scheme) = members.peek_member("scheme").and_then(Value::as_str) {
         // `scheme` alone may name any kind; a value that names no other kind is an HTTP scheme.
-        return Some(match kind_from_label(scheme) {
+        return Some(match scheme_kind_from_label(scheme) {
             SchemeKind::ApiKey { .. } => "apiKey",
             SchemeKind::Oauth2 { .. } => "oauth2",
             SchemeKind::OpenIdConnect { .. } => "openIdConnect",
@@ -89,7 +89,7 @@ fn infer_type(members: &MemberReader<'_>) -> Option<&'static str> {
             SchemeKind::Http { .. } | SchemeKind::Other { .. } => "http",
         });
     }
-    let has_member = |name: &str| members.peek(name).is_some();
+    let has_member = |name: &str| members.peek_member(name).is_some();
     if has_member("flows") {
         Some("oauth2")
     } else if has_member("openIdConnectUrl") {
@@ -104,7 +104,7 @@ fn infer_type(members: &MemberReader<'_>) -> Option<&'static str> {
 }
 
 /// The kind that a label means, without details: `bearer`, `api-key`, `OAuth2`, `none`, …
-pub(crate) fn kind_from_label(label: &str) -> SchemeKind {
+pub(crate) fn scheme_kind_from_label(label: &str) -> SchemeKind {
     let http_kind = |scheme: &str, format: Option<&str>| SchemeKind::Http {
         scheme: scheme.to_owned(),
         bearer_format: format.map(str::to_owned),

@@ -6,7 +6,9 @@ use serde_json::Value;
 use super::informal_credentials::credential_names::collect_credential_members;
 use super::informal_credentials::{CredentialRequirement, is_scheme_list};
 use super::v1_0::is_mcp_entry;
-use super::value_spellings::{binding_for_url, normalize_binding, take_protocol_version};
+use super::value_spellings::{
+    normalize_binding, resolve_streamable_http_binding, take_protocol_version,
+};
 use crate::finding::FindingCollector;
 use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::{Interface, SecurityRequirement, SecurityScheme, rules};
@@ -27,10 +29,10 @@ pub(super) fn take_flat_interfaces(
     };
     let mut interfaces = Vec::new();
     if let Some(url) = members.take_text("url", LengthLimit::Address, out) {
-        let preferred_binding = binding_for_url(&url, preferred_binding, false);
+        let preferred_binding = resolve_streamable_http_binding(&url, preferred_binding, false);
         interfaces.push(new_interface(url, preferred_binding, version));
     }
-    let Some((position, value)) = members.take("additionalInterfaces", out) else {
+    let Some((position, value)) = members.take_member("additionalInterfaces", out) else {
         return interfaces;
     };
     let list_pointer = position.pointer_in(&pointer);
@@ -98,7 +100,7 @@ fn read_additional_interface(
         out.add(&rules::INTERFACE_URL, &pointer, &binding);
         return None;
     };
-    let binding = binding_for_url(&url, binding, is_mcp);
+    let binding = resolve_streamable_http_binding(&url, binding, is_mcp);
     let mut interface = new_interface(url, binding, version);
     interface.protocol_version = own_version.or(interface.protocol_version);
     Some(interface)
@@ -110,14 +112,14 @@ pub(super) fn take_undefined_schemes(
     members: &mut MemberReader<'_>,
     out: &mut FindingCollector,
 ) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
-    if !members.peek("schemes").is_some_and(is_scheme_list) {
+    if !members.peek_member("schemes").is_some_and(is_scheme_list) {
         return (Vec::new(), Vec::new());
     }
-    let Some((position, value)) = members.take("schemes", out) else {
+    let Some((position, value)) = members.take_member("schemes", out) else {
         return (Vec::new(), Vec::new());
     };
     let parent = members.pointer();
-    out.add_value(
+    out.add_with_value(
         &rules::SECURITY_ELSEWHERE,
         &position.pointer_in(&parent),
         &value,
@@ -130,7 +132,7 @@ pub(super) fn take_signatures(
     members: &mut MemberReader<'_>,
     out: &mut FindingCollector,
 ) -> Vec<Value> {
-    let Some((position, value)) = members.take("signatures", out) else {
+    let Some((position, value)) = members.take_member("signatures", out) else {
         return Vec::new();
     };
     let parent = members.pointer();
@@ -140,17 +142,17 @@ pub(super) fn take_signatures(
             let list = member_reader::truncate_list(list, &pointer, out);
             for (index, entry) in list.iter().enumerate() {
                 if !entry.is_object() {
-                    out.add_value(&rules::SIGNATURES_SHAPE, &pointer.element(index), entry);
+                    out.add_with_value(&rules::SIGNATURES_SHAPE, &pointer.element(index), entry);
                 }
             }
             list
         }
         Value::Object(_) => {
-            out.add_value(&rules::SIGNATURES_SHAPE, &pointer, &value);
+            out.add_with_value(&rules::SIGNATURES_SHAPE, &pointer, &value);
             vec![value]
         }
         other => {
-            out.add_value(&rules::SIGNATURES_SHAPE, &pointer, &other);
+            out.add_with_value(&rules::SIGNATURES_SHAPE, &pointer, &other);
             members.retain_unreadable(&position, other);
             Vec::new()
         }

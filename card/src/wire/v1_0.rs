@@ -5,10 +5,11 @@ use serde_json::{Map, Value};
 
 use super::informal_credentials::credential_names::collect_credential_members;
 use super::value_spellings::{
-    binding_for_url, normalize_binding, take_flows, take_key_location, take_protocol_version,
+    normalize_binding, resolve_streamable_http_binding, take_flows, take_key_location,
+    take_protocol_version,
 };
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::{Interface, SchemeKind, rules};
 
@@ -22,7 +23,7 @@ pub(super) fn take_supported_interfaces(
     default_version: Option<&str>,
     out: &mut FindingCollector,
 ) -> Vec<Interface> {
-    let Some((position, value)) = members.take("supportedInterfaces", out) else {
+    let Some((position, value)) = members.take_member("supportedInterfaces", out) else {
         return Vec::new();
     };
     let parent = members.pointer();
@@ -78,7 +79,7 @@ pub(super) fn take_supported_interfaces(
 /// Reads one entry; `None` if it has no address.
 fn read_interface(
     entry: Map<String, Value>,
-    pointer: Pointer<'_>,
+    pointer: JsonPointer<'_>,
     default_version: Option<&str>,
     out: &mut FindingCollector,
 ) -> Option<Interface> {
@@ -90,7 +91,7 @@ fn read_interface(
         Some(text) => normalize_binding(&text, &position.pointer_in(&pointer), out),
         None => take_other_binding(&mut entry, out),
     };
-    if let Some(text) = entry.peek("protocolVersion").and_then(Value::as_str)
+    if let Some(text) = entry.peek_member("protocolVersion").and_then(Value::as_str)
         && text.matches('.').count() > 1
     {
         let position = entry.position_of("protocolVersion");
@@ -103,7 +104,7 @@ fn read_interface(
         return None;
     };
     Some(Interface {
-        binding: binding_for_url(&url, binding, is_mcp),
+        binding: resolve_streamable_http_binding(&url, binding, is_mcp),
         url,
         protocol_version: own_version.or_else(|| default_version.map(str::to_owned)),
         tenant,
@@ -112,7 +113,7 @@ fn read_interface(
 
 pub(super) fn is_mcp_entry(entry: &MemberReader<'_>) -> bool {
     ["type", "protocol"].iter().any(|name| {
-        let text = entry.peek(name).and_then(Value::as_str);
+        let text = entry.peek_member(name).and_then(Value::as_str);
         text.is_some_and(|text| text.trim().eq_ignore_ascii_case("mcp"))
     })
 }
@@ -145,8 +146,8 @@ pub(super) fn take_wrapped_scheme(
 ) -> Option<(SchemeKind, Option<String>)> {
     let wrapper = SCHEME_WRAPPERS
         .into_iter()
-        .find(|name| members.peek(name).is_some())?;
-    let (position, value) = members.take(wrapper, out)?;
+        .find(|name| members.peek_member(name).is_some())?;
+    let (position, value) = members.take_member(wrapper, out)?;
     let parent = members.pointer();
     let pointer = position.pointer_in(&parent);
     let Value::Object(inner) = value else {
@@ -186,7 +187,7 @@ pub(super) fn take_wrapped_scheme(
 /// The scopes of one scheme in a requirement: `{"list": […]}`, or `{}` if `ProtoJSON` dropped the list.
 pub(super) fn read_scopes(
     value: Value,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> Vec<String> {
     let Value::Object(scopes) = value else {

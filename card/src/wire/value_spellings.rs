@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::rules;
 
@@ -39,7 +39,7 @@ pub(super) fn take_protocol_version(
     name: &'static str,
     out: &mut FindingCollector,
 ) -> Option<String> {
-    let (position, value) = members.take(name, out)?;
+    let (position, value) = members.take_member(name, out)?;
     let parent = members.pointer();
     let pointer = position.pointer_in(&parent);
     let text = member_reader::read_text(value, &pointer, LengthLimit::Line, out).ok()??;
@@ -53,7 +53,7 @@ pub(super) fn take_protocol_version(
 /// Normalizes the binding in a text: a core binding in its exact spelling, or the text itself.
 pub(super) fn normalize_binding(
     text: &str,
-    pointer: &Pointer<'_>,
+    pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) -> String {
     let core_binding = match member_reader::fold_name(text).as_str() {
@@ -75,7 +75,7 @@ pub(super) fn normalize_binding(
 
 /// The binding of an interface at that address. "Streamable HTTP" means JSON-RPC over HTTP in A2A, unless the entry or
 /// its path indicates an MCP server.
-pub(super) fn binding_for_url(url: &str, binding: String, is_mcp: bool) -> String {
+pub(super) fn resolve_streamable_http_binding(url: &str, binding: String, is_mcp: bool) -> String {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     if member_reader::fold_name(&binding) != "streamablehttp" {
         binding
@@ -122,7 +122,7 @@ const KEY_LOCATIONS: [&str; 3] = ["header", "query", "cookie"];
 
 /// Takes the `flows` of an `OAuth` scheme as received; null if they are not an object.
 pub(super) fn take_flows(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Value {
-    let Some((position, flows)) = members.take("flows", out) else {
+    let Some((position, flows)) = members.take_member("flows", out) else {
         return Value::Null;
     };
     if flows.is_object() {
@@ -142,7 +142,7 @@ pub(super) fn take_modes(
     name: &'static str,
     out: &mut FindingCollector,
 ) -> Vec<String> {
-    let Some((position, value)) = members.take(name, out) else {
+    let Some((position, value)) = members.take_member(name, out) else {
         return Vec::new();
     };
     let parent = members.pointer();
@@ -150,7 +150,7 @@ pub(super) fn take_modes(
     let list = match value {
         Value::Array(list) => list,
         Value::String(_) => {
-            out.add_value(&rules::MODES_SHAPE, &pointer, &value);
+            out.add_with_value(&rules::MODES_SHAPE, &pointer, &value);
             vec![value]
         }
         Value::Object(flags) => {
@@ -177,7 +177,7 @@ pub(super) fn take_modes(
 }
 
 /// Normalizes a media type to lower case; part names of the protocol become the media types that they mean.
-fn normalize_mode(text: &str, pointer: &Pointer<'_>, out: &mut FindingCollector) -> String {
+fn normalize_mode(text: &str, pointer: &JsonPointer<'_>, out: &mut FindingCollector) -> String {
     let mode = text.to_lowercase();
     if is_media_type(&mode) {
         return mode;
@@ -254,7 +254,7 @@ mod tests {
             ("MCP", "MCP"),
             ("https://example.org/b", "https://example.org/b"),
         ] {
-            assert_eq!(normalize_binding(text, &Pointer::Root, &mut out), name);
+            assert_eq!(normalize_binding(text, &JsonPointer::Root, &mut out), name);
         }
         let rules: Vec<_> = out.into_findings().into_iter().map(|f| f.rule).collect();
         assert_eq!(rules.iter().filter(|r| r.ends_with("spelling")).count(), 6);

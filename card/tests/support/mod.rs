@@ -82,7 +82,7 @@ pub fn describe(entry: &SignatureResult) -> String {
     let name = entry.result.as_str();
     match &entry.result {
         a2a_card::VerificationResult::Valid { form, .. } => format!("{name} {form}"),
-        other => match other.reason() {
+        other => match other.fault() {
             Some(reason) => format!("{name} {}", reason.as_str()),
             None => name.to_owned(),
         },

@@ -8,14 +8,14 @@ use time::format_description::well_known::Rfc3339;
 use url::Url;
 
 use super::MAX_IDENTIFIER_BYTES;
-use super::identifier::{is_identity_mismatch, with_current_prefix};
+use super::identifier::{is_identity_mismatch, with_current_urn_prefix};
 use super::registry::{ListedRegistry, REGISTRY_MEDIA_TYPES};
 use super::skipped_entries::SkipReason;
 use crate::guard::{MAX_URL_BYTES, normalize_url};
 
 /// An entry that names or contains an A2A agent card.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogEntry {
+pub struct CatalogCardEntry {
     /// The publisher's identifier of the agent; compared exactly. The retired prefix `urn:ai:` is read as `urn:air:`.
     pub identifier: String,
     /// URL of the card, in normal form and without a fragment. A card inside the entry has the URL of the document,
@@ -31,8 +31,8 @@ pub struct CatalogEntry {
     pub inline_card: Option<Vec<u8>>,
 }
 
-pub(super) enum EntryKind<'a> {
-    Card(CatalogEntry),
+pub(super) enum ParsedEntry<'a> {
+    Card(CatalogCardEntry),
     CatalogUrl(Url),
     InlineCatalog(&'a RawValue),
     Registry(ListedRegistry),
@@ -47,17 +47,17 @@ pub(super) fn parse_entry<'a>(
     raw: &'a RawValue,
     base: &Url,
     read_registries: bool,
-) -> Result<EntryKind<'a>, SkipReason> {
+) -> Result<ParsedEntry<'a>, SkipReason> {
     let value: Value = serde_json::from_str(raw.get()).map_err(|_| SkipReason::Malformed)?;
     let entry = value.as_object().ok_or(SkipReason::Malformed)?;
     match media_type_essence(declared_media_type(entry).ok_or(SkipReason::Malformed)?).as_str() {
-        CARD_MEDIA_TYPE => parse_card_entry(raw, entry, base).map(EntryKind::Card),
+        CARD_MEDIA_TYPE => parse_card_entry(raw, entry, base).map(ParsedEntry::Card),
         CATALOG_MEDIA_TYPE => match entry_content(entry, base)? {
-            EntryContent::Url(url) => Ok(EntryKind::CatalogUrl(url)),
-            EntryContent::Inline => Ok(EntryKind::InlineCatalog(data_member(raw)?)),
+            EntryContent::Url(url) => Ok(ParsedEntry::CatalogUrl(url)),
+            EntryContent::Inline => Ok(ParsedEntry::InlineCatalog(data_member(raw)?)),
         },
         media_type if read_registries && REGISTRY_MEDIA_TYPES.contains(&media_type) => {
-            ListedRegistry::parse(raw.get(), base).map(EntryKind::Registry)
+            ListedRegistry::parse(raw.get(), base).map(ParsedEntry::Registry)
         }
         _ => Err(SkipReason::NotACard),
     }
@@ -73,7 +73,7 @@ fn parse_card_entry(
     raw: &RawValue,
     entry: &Map<String, Value>,
     base: &Url,
-) -> Result<CatalogEntry, SkipReason> {
+) -> Result<CatalogCardEntry, SkipReason> {
     let identifier = entry_identifier(entry).ok_or(SkipReason::Malformed)?;
     if is_identity_mismatch(&identifier, declared_identity(entry)) {
         return Err(SkipReason::PublisherMismatch);
@@ -90,7 +90,7 @@ fn parse_card_entry(
             (inline_card_url(base, &identifier), None, Some(bytes))
         }
     };
-    Ok(CatalogEntry {
+    Ok(CatalogCardEntry {
         identifier,
         url,
         updated_at,
@@ -173,7 +173,7 @@ pub(super) fn entry_identifier(entry: &Map<String, Value>) -> Option<String> {
     let usable = !text.trim().is_empty()
         && text.len() <= MAX_IDENTIFIER_BYTES
         && !text.contains(char::is_control);
-    usable.then(|| with_current_prefix(text))
+    usable.then(|| with_current_urn_prefix(text))
 }
 
 /// The identity that the entry's `trustManifest` declares (ARD 4.5.1).

@@ -59,7 +59,7 @@ pub fn identity_domain(identity: &str) -> Option<String> {
     domain.contains('.').then(|| domain.to_ascii_lowercase())
 }
 
-pub(super) fn with_current_prefix(identifier: &str) -> String {
+pub(super) fn with_current_urn_prefix(identifier: &str) -> String {
     match identifier.strip_prefix(FORMER_URN_PREFIX) {
         Some(rest) => format!("{URN_PREFIX}{rest}"),
         None => identifier.to_owned(),
@@ -145,13 +145,13 @@ mod tests {
     #[test]
     fn the_former_prefix_is_rewritten() {
         assert_eq!(
-            with_current_prefix("urn:ai:a.example:x"),
+            with_current_urn_prefix("urn:ai:a.example:x"),
             "urn:air:a.example:x"
         );
         assert_eq!(
-            with_current_prefix("urn:air:a.example:x"),
+            with_current_urn_prefix("urn:air:a.example:x"),
             "urn:air:a.example:x"
         );
-        assert_eq!(with_current_prefix("free text"), "free text");
+        assert_eq!(with_current_urn_prefix("free text"), "free text");
     }
 }

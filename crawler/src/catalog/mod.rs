@@ -13,7 +13,7 @@ mod skipped_entries;
 mod tests;
 mod walk;
 
-pub use entry::CatalogEntry;
+pub use entry::CatalogCardEntry;
 pub use identifier::{identifier_publisher, identity_domain, is_publisher_domain};
 pub use parser::{CatalogDocument, CatalogError, CatalogReadOptions, parse_catalog};
 pub use registry::ListedRegistry;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use url::Url;
 
-use super::entry::{CatalogEntry, EntryKind, entry_label, parse_entry};
+use super::entry::{CatalogCardEntry, ParsedEntry, entry_label, parse_entry};
 use super::registry::ListedRegistry;
 use super::skipped_entries::{SkipReason, SkippedEntryList};
 use super::{MAX_DEPTH, MAX_ENTRIES};
@@ -39,7 +39,7 @@ pub struct CatalogReadOptions {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatalogDocument {
     /// The cards that it names or contains, in document order.
-    pub cards: Vec<CatalogEntry>,
+    pub cards: Vec<CatalogCardEntry>,
     /// The registries that it names, in document order, if registries are read.
     pub registries: Vec<ListedRegistry>,
     /// The catalogs that it names by URL, with their depth: 1 for those named by the first document.
@@ -127,13 +127,13 @@ fn add_entry(
 ) -> Result<(), SkipReason> {
     let depth = options.depth;
     match parse_entry(entry, base, options.read_registries)? {
-        EntryKind::Card(card) => parsed.cards.push(card),
-        EntryKind::Registry(registry) => parsed.registries.push(registry),
-        EntryKind::CatalogUrl(_) | EntryKind::InlineCatalog(_) if depth >= MAX_DEPTH => {
+        ParsedEntry::Card(card) => parsed.cards.push(card),
+        ParsedEntry::Registry(registry) => parsed.registries.push(registry),
+        ParsedEntry::CatalogUrl(_) | ParsedEntry::InlineCatalog(_) if depth >= MAX_DEPTH => {
             return Err(SkipReason::TooDeep);
         }
-        EntryKind::CatalogUrl(url) => parsed.nested_urls.push((url, depth + 1)),
-        EntryKind::InlineCatalog(document) => {
+        ParsedEntry::CatalogUrl(url) => parsed.nested_urls.push((url, depth + 1)),
+        ParsedEntry::InlineCatalog(document) => {
             let deeper = CatalogReadOptions {
                 depth: depth + 1,
                 ..options

@@ -12,9 +12,10 @@ use super::SkipReason::{
     RejectedByGuard, TooDeep, TooManyInline,
 };
 use super::{
-    CatalogContents, CatalogDocument, CatalogEntry, CatalogError, CatalogReadOptions, CatalogWalk,
-    MAX_CATALOG_REQUESTS, MAX_DEPTH, MAX_ENTRIES, MAX_IDENTIFIER_BYTES, MAX_INLINE_CARDS,
-    MAX_REGISTRIES, MAX_SKIPPED_ENTRIES, SkipReason, SkippedEntryList, parse_catalog,
+    CatalogCardEntry, CatalogContents, CatalogDocument, CatalogError, CatalogReadOptions,
+    CatalogWalk, MAX_CATALOG_REQUESTS, MAX_DEPTH, MAX_ENTRIES, MAX_IDENTIFIER_BYTES,
+    MAX_INLINE_CARDS, MAX_REGISTRIES, MAX_SKIPPED_ENTRIES, SkipReason, SkippedEntryList,
+    parse_catalog,
 };
 use crate::guard::{GuardConfig, SsrfGuard};
 
@@ -264,13 +265,15 @@ fn entries_and_findings_are_bounded() {
     assert_eq!(SkippedEntryList::default().summary(), None);
 }
 
-fn walked(documents: &[(&str, Vec<Value>)]) -> (Vec<CatalogEntry>, Vec<SkipReason>, bool, usize) {
+fn walked(
+    documents: &[(&str, Vec<Value>)],
+) -> (Vec<CatalogCardEntry>, Vec<SkipReason>, bool, usize) {
     let guard = SsrfGuard::new(GuardConfig::default());
     let first = base();
     let mut walk = CatalogWalk::new(&guard, &first);
     walk.add_document(&first, 10, reading(&documents[0].1));
     let mut asked = 1;
-    while let Some(nested) = walk.next_nested() {
+    while let Some(nested) = walk.take_next_nested_catalog() {
         asked += 1;
         let found = documents
             .iter()
@@ -366,7 +369,7 @@ fn two_names_on_one_public_suffix_are_strangers() {
         1,
         reading(&[nested("https://two.github.io/c.json")]),
     );
-    assert_eq!(walk.next_nested(), None);
+    assert_eq!(walk.take_next_nested_catalog(), None);
     assert_eq!(passed(&walk.into_contents().skipped), [ForeignSite]);
 }
 

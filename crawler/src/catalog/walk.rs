@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use url::Url;
 
-use super::entry::CatalogEntry;
+use super::entry::CatalogCardEntry;
 use super::identifier::identifier_publisher;
 use super::parser::CatalogDocument;
 use super::registry::ListedRegistry;
@@ -27,7 +27,7 @@ pub struct NestedCatalog {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogContents {
     /// The cards, one for each identifier.
-    pub cards: Vec<CatalogEntry>,
+    pub cards: Vec<CatalogCardEntry>,
     /// The registries of the catalog's own host, one for each identifier, at most [`MAX_REGISTRIES`].
     pub registries: Vec<ListedRegistry>,
     /// The entries that were skipped.
@@ -45,7 +45,7 @@ pub struct CatalogWalk<'a> {
     visited_urls: BTreeSet<Url>,
     queue: VecDeque<NestedCatalog>,
     card_positions: HashMap<String, usize>,
-    cards: Vec<CatalogEntry>,
+    cards: Vec<CatalogCardEntry>,
     registries: BTreeMap<String, ListedRegistry>,
     inline_count: usize,
     skipped: SkippedEntryList,
@@ -89,7 +89,7 @@ impl<'a> CatalogWalk<'a> {
     }
 
     /// Whether any catalog names others by URL. If so, a 304 for the first would hide changes in the others.
-    pub const fn has_nested(&self) -> bool {
+    pub const fn has_nested_catalogs(&self) -> bool {
         self.has_nested
     }
 
@@ -107,7 +107,7 @@ impl<'a> CatalogWalk<'a> {
             self.add_registry(url, registry);
         }
         for (url, depth) in document.nested_urls {
-            self.queue_nested(NestedCatalog { url, depth });
+            self.queue_nested_catalog(NestedCatalog { url, depth });
         }
     }
 
@@ -117,7 +117,7 @@ impl<'a> CatalogWalk<'a> {
     }
 
     /// The next catalog to fetch, counted as a request. `None` if none is left or a limit has been reached.
-    pub fn next_nested(&mut self) -> Option<NestedCatalog> {
+    pub fn take_next_nested_catalog(&mut self) -> Option<NestedCatalog> {
         let nested = self.queue.pop_front()?;
         if self.request_count >= MAX_CATALOG_REQUESTS
             || self.bytes_left() == 0
@@ -144,7 +144,7 @@ impl<'a> CatalogWalk<'a> {
         }
     }
 
-    fn add_card(&mut self, card: CatalogEntry) {
+    fn add_card(&mut self, card: CatalogCardEntry) {
         let mut document_url = card.url.clone();
         document_url.set_fragment(None);
         let existing = self.card_positions.get(&card.identifier);
@@ -189,8 +189,8 @@ impl<'a> CatalogWalk<'a> {
     fn add_registry(&mut self, url: &Url, registry: ListedRegistry) {
         let publisher = identifier_publisher(&registry.identifier);
         let is_own = publisher.is_some()
-            && publisher == default_https_host(&self.root_url)
-            && publisher == default_https_host(url);
+            && publisher == host_if_default_https(&self.root_url)
+            && publisher == host_if_default_https(url);
         let reason = if !is_own {
             SkipReason::RegistryOfOtherPublisher
         } else if self.registries.contains_key(&registry.identifier) {
@@ -205,7 +205,7 @@ impl<'a> CatalogWalk<'a> {
         self.skipped.add(reason, &registry.identifier);
     }
 
-    fn queue_nested(&mut self, nested: NestedCatalog) {
+    fn queue_nested_catalog(&mut self, nested: NestedCatalog) {
         self.has_nested = true;
         let reason = if !SsrfGuard::is_same_site(&self.root_url, &nested.url)
             || (self.root_url.scheme() == "https" && nested.url.scheme() != "https")
@@ -224,7 +224,7 @@ impl<'a> CatalogWalk<'a> {
 }
 
 /// The host of a document served over https on the default port, for comparison with publishers.
-fn default_https_host(document: &Url) -> Option<&str> {
+fn host_if_default_https(document: &Url) -> Option<&str> {
     let is_usual = document.scheme() == "https" && document.port().is_none();
     document.host_str().filter(|_| is_usual)
 }

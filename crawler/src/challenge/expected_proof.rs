@@ -85,7 +85,7 @@ impl ExpectedProof<'_> {
     /// that several accounts prove at the same time.
     pub fn one_off_names(&self, host: &str) -> [String; 2] {
         let shared_name = format!("{CHALLENGE_LABEL}.{host}");
-        let account_name = format!("{}.{shared_name}", account_label(self.account));
+        let account_name = format!("{}.{shared_name}", account_dns_label(self.account));
         [shared_name, account_name]
     }
 
@@ -100,7 +100,7 @@ impl ExpectedProof<'_> {
 }
 
 /// Label of an account: `_` and the lower-case base32 of the first 10 bytes of SHA-256(account), 17 characters.
-pub fn account_label(account: &str) -> String {
+pub fn account_dns_label(account: &str) -> String {
     let digest = sha256_digest(account);
     let bytes = digest
         .as_ref()
@@ -164,7 +164,7 @@ mod tests {
             expected.dns_token(),
             "fBVlPoVNYCME-Kt7mpW4q4SosmkLv8h23aTa-K1fC8o"
         );
-        assert_eq!(account_label(expected.account), "_zzzq5ef6zqafakpu");
+        assert_eq!(account_dns_label(expected.account), "_zzzq5ef6zqafakpu");
         assert_eq!(
             expected.one_off_names("agents.example.com"),
             [

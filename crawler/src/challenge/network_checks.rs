@@ -45,12 +45,12 @@ impl Fetcher {
             Err(reason) => RecordResult::Fails(reason),
         };
         let results = [
-            evaluate_name(&mut check, shared_name, first, evaluate),
-            evaluate_name(&mut check, account_name, second, evaluate),
+            evaluate_records_at_name(&mut check, shared_name, first, evaluate),
+            evaluate_records_at_name(&mut check, account_name, second, evaluate),
         ];
         match results
             .into_iter()
-            .min_by_key(|result| result_rank(result.result))
+            .min_by_key(|result| challenge_result_rank(result.result))
         {
             Some(result) => check.with_result(result.result, &result.detail),
             None => check,
@@ -87,7 +87,8 @@ impl Fetcher {
         let lookup = self.lookup_txt(&name).await;
         let evaluate =
             |text: &str| dns_persistent::evaluate_persistent_record(text, registry, account, now);
-        let NameCheckResult { result, detail } = evaluate_name(&mut check, &name, lookup, evaluate);
+        let NameCheckResult { result, detail } =
+            evaluate_records_at_name(&mut check, &name, lookup, evaluate);
         check.with_result(result, &detail)
     }
 
@@ -183,7 +184,7 @@ impl Fetcher {
 }
 
 /// Rank used to choose one of several results: an opt-out, a proof, a failed look-up, a definite answer.
-const fn result_rank(result: ChallengeResult) -> u8 {
+const fn challenge_result_rank(result: ChallengeResult) -> u8 {
     match result {
         ChallengeResult::OptedOut => 0,
         ChallengeResult::Proved { .. } => 1,
@@ -195,7 +196,7 @@ const fn result_rank(result: ChallengeResult) -> u8 {
 }
 
 /// Evaluates the records at one name, and quotes them in the check.
-fn evaluate_name(
+fn evaluate_records_at_name(
     check: &mut ChallengeCheck,
     name: &str,
     lookup: TxtLookup,

@@ -21,7 +21,7 @@ const MAX_UDP_PAYLOAD: u16 = 1232;
 const MAX_SERVERS: usize = 2;
 
 /// The DNSSEC reason for which a name server fails this query, if one of them reports it within `timeout` each.
-pub(super) async fn find_dnssec_reason(
+pub(super) async fn find_dnssec_failure(
     servers: &[SocketAddr],
     name: &Name,
     record_type: RecordType,
@@ -29,8 +29,8 @@ pub(super) async fn find_dnssec_reason(
 ) -> Option<String> {
     for server in servers.iter().take(MAX_SERVERS) {
         if let Ok(Some(message)) =
-            tokio::time::timeout(timeout, query_server(*server, name, record_type)).await
-            && let Some(reason) = extract_dnssec_reason(&message)
+            tokio::time::timeout(timeout, query_name_server(*server, name, record_type)).await
+            && let Some(reason) = extract_dnssec_failure(&message)
         {
             return Some(reason);
         }
@@ -38,7 +38,11 @@ pub(super) async fn find_dnssec_reason(
     None
 }
 
-async fn query_server(server: SocketAddr, name: &Name, record_type: RecordType) -> Option<Message> {
+async fn query_name_server(
+    server: SocketAddr,
+    name: &Name,
+    record_type: RecordType,
+) -> Option<Message> {
     let mut edns = Edns::new();
     edns.set_max_payload(MAX_UDP_PAYLOAD);
     let mut query = Message::query();
@@ -66,7 +70,7 @@ async fn query_server(server: SocketAddr, name: &Name, record_type: RecordType) 
 }
 
 /// The DNSSEC reason in a SERVFAIL response, as text.
-fn extract_dnssec_reason(message: &Message) -> Option<String> {
+fn extract_dnssec_failure(message: &Message) -> Option<String> {
     if message.response_code != ResponseCode::ServFail {
         return None;
     }

@@ -129,7 +129,7 @@ impl Resolver for HickoryResolver {
                 TxtLookup::Bogus("the answer does not pass DNSSEC validation".to_owned())
             }
             Err(NetError::Dns(WireError::ResponseCode(ResponseCode::ServFail))) => {
-                let dnssec_reason = extended_errors::find_dnssec_reason(
+                let dnssec_reason = extended_errors::find_dnssec_failure(
                     &self.servers,
                     &name,
                     RecordType::TXT,

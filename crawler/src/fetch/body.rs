@@ -130,7 +130,9 @@ fn decode_body(
     match encoding {
         ContentEncoding::Identity => Ok(raw),
         ContentEncoding::Gzip => decompress(MultiGzDecoder::new(raw.as_slice()), "gzip", limit),
-        ContentEncoding::Brotli if has_large_window(&raw) => Err(undecodable_body_error("br")),
+        ContentEncoding::Brotli if has_large_brotli_window(&raw) => {
+            Err(undecodable_body_error("br"))
+        }
         ContentEncoding::Brotli => decompress(
             brotli::Decompressor::new(raw.as_slice(), DECODE_CHUNK_BYTES),
             "br",
@@ -153,7 +155,7 @@ fn decompress(decoder: impl Read, name: &str, limit: usize) -> Result<Vec<u8>, F
 /// Whether a body begins with a window size that `br` does not allow (RFC 7932 section 9.1). The decoder accepts it as
 /// an extension of the format with windows of up to a gibibyte, and fills the window before it returns the first byte,
 /// so a limit on decoded bytes would come too late.
-fn has_large_window(raw: &[u8]) -> bool {
+fn has_large_brotli_window(raw: &[u8]) -> bool {
     raw.first().is_some_and(|first| first & 0x7f == 0x11)
 }
 

@@ -93,7 +93,7 @@ impl Fetcher {
     ) -> (Vec<FetchAttempt>, SourceResult) {
         let url = first.url.clone();
         let mut attempts = vec![first];
-        while let Some(nested) = catalog_fetch.walk.next_nested() {
+        while let Some(nested) = catalog_fetch.walk.take_next_nested_catalog() {
             let (attempt, result) = self
                 .fetch_catalog_document(&mut catalog_fetch, &nested, None)
                 .await;
@@ -102,7 +102,7 @@ impl Fetcher {
                 catalog_fetch.walk.mark_incomplete();
             }
         }
-        if catalog_fetch.walk.has_nested() {
+        if catalog_fetch.walk.has_nested_catalogs() {
             catalog.freshness.validators = None;
         }
         let contents = catalog_fetch.walk.into_contents();

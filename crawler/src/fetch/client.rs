@@ -10,7 +10,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::phase::{self, PhaseLayer};
+use super::phase::{self, ConnectPhaseLayer};
 use super::{FetchLimits, FetcherError, local_addresses};
 use crate::dns::{DnsError, Resolver};
 use crate::guard::{GuardError, SsrfGuard};
@@ -71,7 +71,7 @@ impl ClientParts {
                 resolver: Arc::clone(&self.resolver),
                 limits: self.limits,
             })
-            .connector_layer(PhaseLayer)
+            .connector_layer(ConnectPhaseLayer)
             // Each phase has its own limit; this limit is for connections that outlive their request.
             .connect_timeout(self.limits.dns + self.limits.connect)
             .pool_max_idle_per_host(max_idle)
@@ -133,7 +133,7 @@ fn read_certificates(file: &[u8]) -> Result<Vec<CertificateDer<'static>>, Fetche
 
 /// Why a name could not be dialled. Passed through the error chain of the client.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DialError {
+pub(super) enum GuardedResolveError {
     #[error(transparent)]
     Dns(#[from] DnsError),
     #[error(transparent)]
@@ -168,7 +168,7 @@ async fn resolve_checked(
     resolver: &dyn Resolver,
     limits: &FetchLimits,
     host: &str,
-) -> Result<Vec<SocketAddr>, DialError> {
+) -> Result<Vec<SocketAddr>, GuardedResolveError> {
     let addresses = tokio::time::timeout(limits.dns, resolver.resolve(host))
         .await
         .map_err(|_| DnsError::Failure(format!("no answer within {:?}", limits.dns)))??;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use rustls::CertificateError;
 
-use super::client::DialError;
+use super::client::GuardedResolveError;
 use super::sanitize::{MAX_DETAIL, sanitize_text};
 use crate::AttemptOutcome;
 use crate::descriptors;
@@ -55,7 +55,7 @@ pub(super) fn classify_error(error: &reqwest::Error) -> FetchError {
     let mut io_kind = None;
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
     while let Some(current) = cause {
-        if let Some(name) = current.downcast_ref::<DialError>() {
+        if let Some(name) = current.downcast_ref::<GuardedResolveError>() {
             return from_dial_error(name);
         }
         if let Some(tls) = current.downcast_ref::<rustls::Error>() {
@@ -130,16 +130,16 @@ fn find_tls_error(error: &io::Error) -> Option<&rustls::Error> {
     None
 }
 
-fn from_dial_error(error: &DialError) -> FetchError {
+fn from_dial_error(error: &GuardedResolveError) -> FetchError {
     match error {
-        DialError::RejectedByGuard(error) => error.clone().into(),
-        DialError::Dns(error @ DnsError::NoSuchHost) => {
+        GuardedResolveError::RejectedByGuard(error) => error.clone().into(),
+        GuardedResolveError::Dns(error @ DnsError::NoSuchHost) => {
             FetchError::new(AttemptOutcome::NoSuchHost, &error.to_string())
         }
-        DialError::Dns(error @ DnsError::Failure(_)) => {
+        GuardedResolveError::Dns(error @ DnsError::Failure(_)) => {
             FetchError::new(AttemptOutcome::DnsFailure, &error.to_string())
         }
-        DialError::Dns(DnsError::OutOfDescriptors) => out_of_descriptors_error(),
+        GuardedResolveError::Dns(DnsError::OutOfDescriptors) => out_of_descriptors_error(),
     }
 }
 

@@ -59,7 +59,7 @@ impl Fetcher {
         };
         let authorization = options.client_secret.map(|ClientSecretBasic(value)| value);
         let body = (FORM_MEDIA_TYPE, form.finish().into_bytes());
-        self.post(url, body, authorization, body_limits).await
+        self.post_body(url, body, authorization, body_limits).await
     }
 }
 

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::sanitize::{MAX_DETAIL, sanitize_text};
 use super::{Fetcher, GetOptions};
-use crate::FetchedKeySet;
+use crate::ReferencedKeySet;
 use crate::guard::SsrfGuard;
 
 /// Maximum number of key sets fetched for one card; a key rotation needs two.
@@ -49,7 +49,7 @@ impl Fetcher {
         card_url: &Url,
         card: &AgentCard,
         rules: &KeySetRules<'_>,
-    ) -> Vec<FetchedKeySet> {
+    ) -> Vec<ReferencedKeySet> {
         let mut jku_urls: Vec<String> = Vec::new();
         let mut seen_jku_urls = BTreeSet::new();
         for entry in unverified_signatures(card) {
@@ -71,7 +71,7 @@ impl Fetcher {
                 Ok(url) => self.fetch_key_set(&url).await,
                 Err(error) => Err(error),
             };
-            sets.push(FetchedKeySet {
+            sets.push(ReferencedKeySet {
                 url: jku,
                 is_foreign,
                 result,

@@ -191,7 +191,7 @@ impl Fetcher {
     }
 
     /// The hosts that may serve the keys of any card.
-    pub fn key_hosts(&self) -> &[String] {
+    pub fn trusted_key_hosts(&self) -> &[String] {
         &self.key_hosts
     }
 

@@ -92,20 +92,20 @@ pub(super) async fn run_resolving_phase<F: Future>(lookup: F) -> F::Output {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PhaseLayer;
+pub(super) struct ConnectPhaseLayer;
 
 #[derive(Debug, Clone)]
-pub(super) struct PhaseService<S>(S);
+pub(super) struct ConnectPhaseService<S>(S);
 
-impl<S> Layer<S> for PhaseLayer {
-    type Service = PhaseService<S>;
+impl<S> Layer<S> for ConnectPhaseLayer {
+    type Service = ConnectPhaseService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        PhaseService(inner)
+        ConnectPhaseService(inner)
     }
 }
 
-impl<S, Request> Service<Request> for PhaseService<S>
+impl<S, Request> Service<Request> for ConnectPhaseService<S>
 where
     S: Service<Request>,
     S::Future: Send + 'static,

@@ -47,7 +47,7 @@ impl BearerToken {
     }
 
     /// Replaces the token in `text`: a service may quote its input, and its messages reach logs and people.
-    pub fn redact(&self, text: &str) -> String {
+    pub fn redact_from_text(&self, text: &str) -> String {
         let token = self.0.to_str().ok();
         match token.and_then(|value| value.strip_prefix(BEARER_PREFIX)) {
             Some(token) => text.replace(token, REDACTED),
@@ -99,12 +99,12 @@ impl Fetcher {
             success_bytes: options.max_body_bytes,
             error_bytes: options.max_error_bytes,
         };
-        self.post(url, (JSON_MEDIA_TYPE, json), authorization, body_limits)
+        self.post_body(url, (JSON_MEDIA_TYPE, json), authorization, body_limits)
             .await
     }
 
     /// Sends a body with its media type to one URL, and reads the response as JSON.
-    pub(super) async fn post(
+    pub(super) async fn post_body(
         &self,
         url: &Url,
         body: (HeaderValue, Vec<u8>),
@@ -206,10 +206,13 @@ mod tests {
             format!("{bearer:?}"),
             format!("{options:?}"),
             format!("{:?}", bearer.0),
-            bearer.redact("no hush-hush and hush-hush"),
+            bearer.redact_from_text("no hush-hush and hush-hush"),
         ] {
             assert!(!shown.contains("hush-hush"), "{shown}");
         }
-        assert_eq!(bearer.redact("no hush-hush and hush"), "no [key] and hush");
+        assert_eq!(
+            bearer.redact_from_text("no hush-hush and hush"),
+            "no [key] and hush"
+        );
     }
 }

@@ -86,7 +86,7 @@ impl Fetcher {
         let response = phase::with_phase_limits(&self.limits, request.send())
             .await
             .map_err(|elapsed| self.timeout_error(elapsed))?
-            .map_err(|error| self.record_failure(error::classify_error(&error)))?;
+            .map_err(|error| self.record_local_failure(error::classify_error(&error)))?;
         progress.address = response.remote_addr().map(|peer| peer.ip());
         // The final check of the target uses the connected address, not the DNS answer.
         let peer = progress.address.ok_or_else(|| {

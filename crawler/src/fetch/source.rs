@@ -108,7 +108,10 @@ impl Fetcher {
                 rules,
             )
             .await;
-        (vec![first, retry], combine_results(&result, retry_result))
+        (
+            vec![first, retry],
+            combine_failed_results(&result, retry_result),
+        )
     }
 
     /// Fetches a registered URL as a card or a catalog, and the well-known path below it if the response is neither.
@@ -154,7 +157,10 @@ impl Fetcher {
         let (second, retry_result) = self
             .fetch_card_with_rules(&url_under_base, None, rules)
             .await;
-        (vec![first, second], combine_results(&result, retry_result))
+        (
+            vec![first, second],
+            combine_failed_results(&result, retry_result),
+        )
     }
 
     /// Hint to register another URL, if a bare `host:port`, which means https, probably uses plain http.
@@ -401,7 +407,7 @@ const fn should_try_other_url(attempt: &FetchAttempt, result: &SourceResult) -> 
 
 /// Combines the results of two URLs without a card. A pause that the second response requests is kept, whichever
 /// result counts.
-fn combine_results(first: &SourceResult, second: SourceResult) -> SourceResult {
+fn combine_failed_results(first: &SourceResult, second: SourceResult) -> SourceResult {
     match (first, second) {
         (
             SourceResult::Failed {

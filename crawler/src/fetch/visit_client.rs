@@ -54,7 +54,7 @@ impl Fetcher {
     }
 
     /// Records a failure of this process for the visit to which it belongs.
-    pub(super) fn record_failure(&self, error: FetchError) -> FetchError {
+    pub(super) fn record_local_failure(&self, error: FetchError) -> FetchError {
         if let Some(visit_client) = self
             .visit_client
             .as_ref()

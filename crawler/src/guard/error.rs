@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::special_addresses::SpecialBlock;
+use super::special_addresses::SpecialAddressBlock;
 
 /// Why a target is not fetched. [`code`](Self::code) is stable; the display form is one sentence that says what to do.
 /// It names the block of a rejected address, not the address: owners read it, and only curators may see addresses.
@@ -68,7 +68,7 @@ pub enum GuardError {
     Address {
         /// The address. Not part of the sentence.
         address: IpAddr,
-        block: SpecialBlock,
+        block: SpecialAddressBlock,
     },
     /// An address in a network that the operator denies.
     #[error("the host's address lies in a network that this registry's operator has denied")]

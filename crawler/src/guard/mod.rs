@@ -14,7 +14,7 @@ use ipnet::IpNet;
 use url::{Host, Url};
 
 pub use error::GuardError;
-pub use special_addresses::{SPECIAL_V4, SPECIAL_V6, SpecialBlock};
+pub use special_addresses::{SPECIAL_V4, SPECIAL_V6, SpecialAddressBlock};
 pub use url_normalization::normalize_url;
 
 use host_name::NamePattern;
@@ -186,7 +186,7 @@ impl SsrfGuard {
         if self.is_network_allowed(address) {
             return Ok(());
         }
-        match special_addresses::special_block(address) {
+        match special_addresses::find_special_block(address) {
             Some(block) => Err(GuardError::Address { address, block }),
             None => Ok(()),
         }

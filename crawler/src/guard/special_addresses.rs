@@ -12,23 +12,30 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// A block of addresses that the guard rejects, and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SpecialBlock {
+pub struct SpecialAddressBlock {
     /// The addresses in the block.
     pub net: IpNet,
     /// The purpose, as part of a sentence.
     pub purpose: &'static str,
 }
 
-const fn ipv4_block(a: u8, b: u8, c: u8, d: u8, prefix: u8, purpose: &'static str) -> SpecialBlock {
-    SpecialBlock {
+const fn ipv4_block(
+    a: u8,
+    b: u8,
+    c: u8,
+    d: u8,
+    prefix: u8,
+    purpose: &'static str,
+) -> SpecialAddressBlock {
+    SpecialAddressBlock {
         net: IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix)),
         purpose,
     }
 }
 
-const fn ipv6_block(segments: [u16; 8], prefix: u8, purpose: &'static str) -> SpecialBlock {
+const fn ipv6_block(segments: [u16; 8], prefix: u8, purpose: &'static str) -> SpecialAddressBlock {
     let [a, b, c, d, e, f, g, h] = segments;
-    SpecialBlock {
+    SpecialAddressBlock {
         net: IpNet::V6(Ipv6Net::new_assert(
             Ipv6Addr::new(a, b, c, d, e, f, g, h),
             prefix,
@@ -38,7 +45,7 @@ const fn ipv6_block(segments: [u16; 8], prefix: u8, purpose: &'static str) -> Sp
 }
 
 /// IPv4 blocks that are not fetched unless `allow_networks` contains them.
-pub const SPECIAL_V4: &[SpecialBlock] = &[
+pub const SPECIAL_V4: &[SpecialAddressBlock] = &[
     ipv4_block(0, 0, 0, 0, 8, "this network"),
     ipv4_block(10, 0, 0, 0, 8, "private use"),
     ipv4_block(100, 64, 0, 0, 10, "shared address space (carrier NAT)"),
@@ -61,11 +68,12 @@ pub const SPECIAL_V4: &[SpecialBlock] = &[
 ];
 
 /// Global unicast as allocated (RFC 4291 section 2.4); everything outside it is rejected.
-const GLOBAL_UNICAST: SpecialBlock = ipv6_block([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast");
+const GLOBAL_UNICAST: SpecialAddressBlock =
+    ipv6_block([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast");
 
 /// IPv6 blocks that are not fetched unless `allow_networks` contains them. Blocks outside `2000::/3` would be rejected
 /// anyway and are listed only for a specific message.
-pub const SPECIAL_V6: &[SpecialBlock] = &[
+pub const SPECIAL_V6: &[SpecialAddressBlock] = &[
     ipv6_block([0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
     ipv6_block([0, 0, 0, 0, 0, 0, 0, 0], 128, "unspecified"),
     ipv6_block([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, "IPv4-mapped"),
@@ -107,12 +115,12 @@ pub const SPECIAL_V6: &[SpecialBlock] = &[
 ];
 
 /// Block reported for everything else outside `2000::/3`.
-const OUTSIDE_GLOBAL_UNICAST: SpecialBlock =
+const OUTSIDE_GLOBAL_UNICAST: SpecialAddressBlock =
     ipv6_block([0, 0, 0, 0, 0, 0, 0, 0], 0, "outside global unicast");
 
 /// The block that makes `address` unreachable from the public network, or `None` for a global address. Addresses that
 /// embed another address (mapped, NAT64, 6to4, Teredo) are rejected as such and never unwrapped.
-pub fn special_block(address: IpAddr) -> Option<SpecialBlock> {
+pub fn find_special_block(address: IpAddr) -> Option<SpecialAddressBlock> {
     let table = match address {
         IpAddr::V4(_) => SPECIAL_V4,
         IpAddr::V6(_) => SPECIAL_V6,
@@ -144,7 +152,10 @@ mod tests {
                    2001:20::1 2001:1::1 2620:4f:8000::1 4000::1 e000::1 1::1 1fff:ffff::1";
         for text in bad.split_whitespace() {
             let address: IpAddr = text.parse().unwrap();
-            assert!(special_block(address).is_some(), "{text} must be refused");
+            assert!(
+                find_special_block(address).is_some(),
+                "{text} must be refused"
+            );
         }
     }
 
@@ -158,7 +169,7 @@ mod tests {
                     3ffd::1 2620:4f:8001::1";
         for text in good.split_whitespace() {
             let address: IpAddr = text.parse().unwrap();
-            assert_eq!(special_block(address), None, "{text} must pass");
+            assert_eq!(find_special_block(address), None, "{text} must pass");
         }
     }
 
@@ -178,9 +189,9 @@ mod tests {
                 || address.is_multicast() || address.is_broadcast() || address.is_documentation()
                 || address.is_unspecified()
             {
-                proptest::prop_assert!(special_block(address.into()).is_some());
+                proptest::prop_assert!(find_special_block(address.into()).is_some());
             }
-            proptest::prop_assert!(special_block(address.to_ipv6_mapped().into()).is_some());
+            proptest::prop_assert!(find_special_block(address.to_ipv6_mapped().into()).is_some());
         }
     }
 }

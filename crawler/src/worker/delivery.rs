@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{CompletedVisit, WorkerConfig, lease};
 use crate::{CrawlFrontier, DeliveryError, OutcomeSink, Visit, VisitOutcome};
 
-pub(super) struct Deliverer {
+pub(super) struct OutcomeDeliverer {
     pub(super) queue: mpsc::Receiver<CompletedVisit>,
     pub(super) frontier: Arc<dyn CrawlFrontier>,
     pub(super) sink: Arc<dyn OutcomeSink>,
@@ -35,14 +35,14 @@ impl OutcomeBatch {
 }
 
 /// Delivers until the queue is closed and empty.
-pub(super) async fn run_deliverer(mut deliverer: Deliverer) {
+pub(super) async fn run_deliverer(mut deliverer: OutcomeDeliverer) {
     while let Some(first) = deliverer.queue.recv().await {
         let batch = deliverer.collect_batch(first).await;
         deliverer.deliver_batch(batch).await;
     }
 }
 
-impl Deliverer {
+impl OutcomeDeliverer {
     /// Collects the outcomes that are ready, and waits a short time for more only while visits are in flight.
     async fn collect_batch(&mut self, first: CompletedVisit) -> OutcomeBatch {
         let deadline = Instant::now() + self.config.batch_wait;

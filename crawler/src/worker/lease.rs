@@ -18,7 +18,7 @@ pub(super) struct NewLeases(pub(super) Vec<Visit>);
 
 type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-enum LeaseState {
+enum LeaseRequesterState {
     /// Not waiting: the next request is made at once.
     Ready,
     /// Waiting for enough permits or the end of a short wait: a request for each ended visit would cost more than the
@@ -40,7 +40,7 @@ const GATHER_DIVISOR: usize = 4;
 pub(super) struct LeaseRequester {
     frontier: Arc<dyn CrawlFrontier>,
     config: WorkerConfig,
-    state: LeaseState,
+    state: LeaseRequesterState,
     failure_count: u32,
     not_before: Option<Instant>,
     /// Whether the last request was for reserved permits only, so that it says nothing about visits for other permits.
@@ -52,7 +52,7 @@ impl LeaseRequester {
         Self {
             frontier,
             config,
-            state: LeaseState::Ready,
+            state: LeaseRequesterState::Ready,
             failure_count: 0,
             not_before: None,
             requested_reserved_only: false,
@@ -60,20 +60,20 @@ impl LeaseRequester {
     }
 
     /// Makes no requests for a while, because visits cannot be made now. A request in flight is not affected.
-    pub(super) fn pause(&mut self) {
+    pub(super) fn pause_requests(&mut self) {
         self.not_before = Some(Instant::now() + self.config.max_backoff);
     }
 
-    pub(super) fn request_if_room(&mut self, room: usize) {
+    pub(super) fn request_leases_if_room(&mut self, room: usize) {
         let may_request = match &self.state {
-            LeaseState::Ready => room > 0,
-            LeaseState::Gathering(_) => {
+            LeaseRequesterState::Ready => room > 0,
+            LeaseRequesterState::Gathering(_) => {
                 room >= self.config.reserved_permits + self.gather_threshold()
             }
-            LeaseState::Waiting(_) => {
+            LeaseRequesterState::Waiting(_) => {
                 self.requested_reserved_only && room > self.config.reserved_permits
             }
-            LeaseState::Leasing { .. } => false,
+            LeaseRequesterState::Leasing { .. } => false,
         };
         if !may_request {
             return;
@@ -84,12 +84,12 @@ impl LeaseRequester {
             .filter(|until| *until > Instant::now())
         {
             self.requested_reserved_only = false;
-            self.state = LeaseState::Waiting(Box::pin(tokio::time::sleep_until(until)));
+            self.state = LeaseRequesterState::Waiting(Box::pin(tokio::time::sleep_until(until)));
             return;
         }
         self.requested_reserved_only = room <= self.config.reserved_permits;
         let frontier = Arc::clone(&self.frontier);
-        self.state = LeaseState::Leasing {
+        self.state = LeaseRequesterState::Leasing {
             requested: room,
             response: Box::pin(async move { frontier.lease_visits(room).await }),
         };
@@ -104,13 +104,13 @@ impl LeaseRequester {
     /// dropping the future loses nothing.
     pub(super) async fn next_leases(&mut self) -> NewLeases {
         match &mut self.state {
-            LeaseState::Ready => std::future::pending().await,
-            LeaseState::Waiting(pause) | LeaseState::Gathering(pause) => {
+            LeaseRequesterState::Ready => std::future::pending().await,
+            LeaseRequesterState::Waiting(pause) | LeaseRequesterState::Gathering(pause) => {
                 pause.await;
-                self.state = LeaseState::Ready;
+                self.state = LeaseRequesterState::Ready;
                 NewLeases(Vec::new())
             }
-            LeaseState::Leasing {
+            LeaseRequesterState::Leasing {
                 requested,
                 response,
             } => {
@@ -122,13 +122,17 @@ impl LeaseRequester {
     }
 
     /// Waits for a lease request in flight, so that its visits can be released.
-    pub(super) async fn stop(self) -> Vec<Visit> {
+    pub(super) async fn finish_pending_request(self) -> Vec<Visit> {
         match self.state {
-            LeaseState::Leasing { response, .. } => response.await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "a lease request failed during shutdown");
-                Vec::new()
-            }),
-            LeaseState::Ready | LeaseState::Gathering(_) | LeaseState::Waiting(_) => Vec::new(),
+            LeaseRequesterState::Leasing { response, .. } => {
+                response.await.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "a lease request failed during shutdown");
+                    Vec::new()
+                })
+            }
+            LeaseRequesterState::Ready
+            | LeaseRequesterState::Gathering(_)
+            | LeaseRequesterState::Waiting(_) => Vec::new(),
         }
     }
 
@@ -144,9 +148,9 @@ impl LeaseRequester {
                     !visits.is_empty() && visits.len() + self.config.reserved_permits >= requested;
                 self.state = if is_full {
                     let wait = tokio::time::sleep(self.config.lease_wait);
-                    LeaseState::Gathering(Box::pin(wait))
+                    LeaseRequesterState::Gathering(Box::pin(wait))
                 } else {
-                    LeaseState::Waiting(self.wait_until_due())
+                    LeaseRequesterState::Waiting(self.wait_for_due_source())
                 };
                 NewLeases(visits)
             }
@@ -155,14 +159,14 @@ impl LeaseRequester {
                 let wait = self.config.backoff(self.failure_count);
                 tracing::warn!(%error, ?wait, "could not lease visits");
                 self.requested_reserved_only = false;
-                self.state = LeaseState::Waiting(Box::pin(tokio::time::sleep(wait)));
+                self.state = LeaseRequesterState::Waiting(Box::pin(tokio::time::sleep(wait)));
                 NewLeases(Vec::new())
             }
         }
     }
 
     /// Waits until the frontier wakes the worker or the poll interval passes, but at least [`EMPTY_LEASE_PAUSE`].
-    fn wait_until_due(&self) -> BoxedFuture<()> {
+    fn wait_for_due_source(&self) -> BoxedFuture<()> {
         let frontier = Arc::clone(&self.frontier);
         let poll = self.config.idle_poll;
         let pause = Instant::now() + EMPTY_LEASE_PAUSE;
@@ -190,7 +194,7 @@ pub(super) async fn release_visits(
     }
     let count = visits.len();
     for attempt in 1..=RELEASE_ATTEMPTS {
-        let Err(error) = frontier.release(visits.clone(), pause).await else {
+        let Err(error) = frontier.release_visits(visits.clone(), pause).await else {
             return;
         };
         if attempt < RELEASE_ATTEMPTS {

@@ -109,7 +109,7 @@ pub async fn run_worker(
 ) {
     let in_flight = Arc::new(AtomicUsize::new(0));
     let (completed_sender, queue) = mpsc::channel(config.batch_size.max(1));
-    let deliverer = tokio::spawn(delivery::run_deliverer(delivery::Deliverer {
+    let deliverer = tokio::spawn(delivery::run_deliverer(delivery::OutcomeDeliverer {
         queue,
         frontier: Arc::clone(&frontier),
         sink,
@@ -147,18 +147,18 @@ async fn lease_and_visit(
     let mut unmade_visits = Vec::new();
     let mut leases = LeaseRequester::new(Arc::clone(frontier), config);
     loop {
-        leases.request_if_room(config.concurrency.max(1).saturating_sub(visits.len()));
+        leases.request_leases_if_room(config.concurrency.max(1).saturating_sub(visits.len()));
         tokio::select! {
             biased;
             () = cancel.cancelled() => break,
-            Some(joined) = visits.join_next() => match visit_end(joined) {
+            Some(joined) = visits.join_next() => match visit_end_from_join(joined) {
                 VisitEnd::Done => {}
                 VisitEnd::Aborted(visit) => unmade_visits.push(visit),
                 VisitEnd::Failed(visit) => {
                     lease::release_visits(frontier.as_ref(), vec![visit], config.rejected_pause).await;
                 }
                 VisitEnd::OutOfDescriptors(visit) => {
-                    leases.pause();
+                    leases.pause_requests();
                     frontier.record_descriptor_shortage();
                     lease::release_visits(frontier.as_ref(), vec![visit], config.rejected_pause).await;
                 }
@@ -179,9 +179,9 @@ async fn lease_and_visit(
             }
         }
     }
-    unmade_visits.extend(leases.stop().await);
+    unmade_visits.extend(leases.finish_pending_request().await);
     while let Some(joined) = visits.join_next().await {
-        match visit_end(joined) {
+        match visit_end_from_join(joined) {
             VisitEnd::Done => {}
             VisitEnd::Aborted(visit)
             | VisitEnd::Failed(visit)
@@ -215,7 +215,7 @@ async fn make_visit(
 ) -> VisitEnd {
     let may_begin = tokio::select! {
         biased;
-        may_begin = frontier.can_start(&visit) => may_begin,
+        may_begin = frontier.can_start_visit(&visit) => may_begin,
         () = cancel.cancelled() => return VisitEnd::Aborted(visit),
     };
     match may_begin {
@@ -254,7 +254,7 @@ async fn fetch_sources(visit: &Visit, fetcher: &Fetcher) -> Option<VisitOutcome>
     let mut sources = Vec::with_capacity(visit.sources.len().min(MAX_SOURCES_PER_VISIT));
     let rules = KeySetRules {
         dns_proved: visit.dns_proved,
-        trusted_hosts: fetcher.key_hosts(),
+        trusted_hosts: fetcher.trusted_key_hosts(),
     };
     for task in visit.sources.iter().take(MAX_SOURCES_PER_VISIT) {
         let result = fetcher.fetch_source_with_rules(task, &rules).await;
@@ -275,7 +275,7 @@ async fn fetch_sources(visit: &Visit, fetcher: &Fetcher) -> Option<VisitOutcome>
     })
 }
 
-fn visit_end(joined: Result<VisitEnd, tokio::task::JoinError>) -> VisitEnd {
+fn visit_end_from_join(joined: Result<VisitEnd, tokio::task::JoinError>) -> VisitEnd {
     joined.unwrap_or_else(|error| {
         tracing::error!(%error, "a visit crashed; its lease will expire");
         VisitEnd::Done

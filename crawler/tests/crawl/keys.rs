@@ -1,7 +1,7 @@
 //! Key sets named by signatures: fetched from the card's own origin, and from nowhere else.
 
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig, KeySetRules, MAX_KEY_SETS};
-use a2a_crawler::{FetchTarget, FetchedKeySet, SourceResult, SourceTask};
+use a2a_crawler::{FetchTarget, ReferencedKeySet, SourceResult, SourceTask};
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ async fn server(
     .await
 }
 
-async fn key_sets(server: &Server) -> Vec<FetchedKeySet> {
+async fn key_sets(server: &Server) -> Vec<ReferencedKeySet> {
     let task = SourceTask {
         source_key: 1,
         target: FetchTarget::CardUrl {

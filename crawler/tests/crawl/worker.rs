@@ -108,7 +108,7 @@ impl CrawlFrontier for Queue {
         Ok(due.drain(..count).collect())
     }
 
-    async fn can_start(&self, visit: &Visit) -> Result<bool, BackendError> {
+    async fn can_start_visit(&self, visit: &Visit) -> Result<bool, BackendError> {
         match (self.permission)(visit.domain_key) {
             Some(answer) => answer,
             None => std::future::pending().await,
@@ -122,7 +122,11 @@ impl CrawlFrontier for Queue {
         }
     }
 
-    async fn release(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), BackendError> {
+    async fn release_visits(
+        &self,
+        visits: Vec<Visit>,
+        pause: Duration,
+    ) -> Result<(), BackendError> {
         let mut stubborn = self.stubborn.lock().unwrap();
         if *stubborn > 0 {
             *stubborn -= 1;

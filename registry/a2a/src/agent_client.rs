@@ -13,14 +13,14 @@ use url::Url;
 use super::agent_response::{self, AgentResponse};
 use super::connection::Connection;
 use super::credentials::{self, RequestCredentials};
-use super::error::shorten;
+use super::error::shorten_to_line;
 use super::http_session::{HttpSession, build_client, is_loopback};
 use super::operation::Operation;
 use super::push::{self, PushOperation};
 use super::route_selection::{self, Route};
 use super::stream::{EventStream, StreamTimeouts};
 use super::{
-    CallError, InterfaceFilter, Message, POLL_LIMIT, ProtocolBinding, PushConfig, SendOptions,
+    CallError, InterfacePreferences, Message, POLL_LIMIT, ProtocolBinding, PushConfig, SendOptions,
     TaskPage, TaskQuery, tasks,
 };
 
@@ -175,7 +175,7 @@ impl AgentClient {
 
     /// Subscribes to the task with this id: the events, beginning with its present state, are those of a stream (1.0
     /// section 3.1.6), or each later state if the task is done or the agent cannot stream it.
-    pub async fn subscribe(&self, id: &str) -> Result<EventStream, CallError> {
+    pub async fn subscribe_to_task(&self, id: &str) -> Result<EventStream, CallError> {
         self.try_routes(async |connection: Connection| {
             // Before 1.0 a resubscribed stream does not begin with the task.
             if !self.supports_streaming || !connection.route.protocol_binding.is_v1() {
@@ -265,13 +265,16 @@ impl AgentClient {
 
 /// The URL of the interface that is called first; credentials for the agent are for its origin only. Fails if none of
 /// the card's interfaces can be used.
-pub fn select_interface_url(card: &AgentCard, choice: &InterfaceFilter) -> Result<Url, CallError> {
+pub fn select_interface_url(
+    card: &AgentCard,
+    choice: &InterfacePreferences,
+) -> Result<Url, CallError> {
     let routes = select_routes(card, choice)?;
     let first = routes.into_iter().next().ok_or(CallError::NoInterface)?;
     Ok(first.url)
 }
 
-fn select_routes(card: &AgentCard, choice: &InterfaceFilter) -> Result<Vec<Route>, CallError> {
+fn select_routes(card: &AgentCard, choice: &InterfacePreferences) -> Result<Vec<Route>, CallError> {
     let mut usable_routes = route_selection::callable_routes(&choice.override_urls(card))?;
     // Agents whose cards name no address follow PromptKit.
     if card.interfaces.is_empty() {
@@ -285,10 +288,10 @@ fn select_routes(card: &AgentCard, choice: &InterfaceFilter) -> Result<Vec<Route
         let version = version.unwrap_or("without a version");
         format!("{} {version}", route.interface.binding)
     });
-    let offered = shorten(&offered.collect::<Vec<_>>().join(", "));
-    let routes = choice.filter_routes(usable_routes);
+    let offered = shorten_to_line(&offered.collect::<Vec<_>>().join(", "));
+    let routes = choice.apply_to_routes(usable_routes);
     if routes.is_empty() {
-        let wanted = shorten(&choice.describe());
+        let wanted = shorten_to_line(&choice.describe());
         return Err(CallError::NoMatchingInterface { wanted, offered });
     }
     Ok(route_selection::add_protocol_skill_routes(

@@ -4,7 +4,7 @@ use a2a_card::Interface;
 use serde_json::Value;
 
 use super::CallError;
-use super::error::shorten;
+use super::error::shorten_to_line;
 use super::protocol_skill::to_snake_case;
 use super::route_selection::{ProtocolBinding, Route};
 
@@ -89,7 +89,7 @@ pub(super) fn parse_task(raw: Value, route: &Route) -> Result<AgentResponse, Cal
 
 pub(super) fn invalid_response_error(raw: &Value) -> CallError {
     CallError::InvalidResponse {
-        beginning: shorten(&raw.to_string()),
+        beginning: shorten_to_line(&raw.to_string()),
     }
 }
 
@@ -218,7 +218,7 @@ pub(super) fn part_media_type(part: &Value) -> Option<&str> {
         "/file/mime_type",
         "/file/media_type",
     ];
-    first_non_empty(part, &MEDIA_TYPE_POINTERS)
+    first_text_at_pointers(part, &MEDIA_TYPE_POINTERS)
 }
 
 /// Pointers to the bytes of a file in a part.
@@ -243,7 +243,7 @@ pub(super) const URL_POINTERS: [&str; 5] = [
 pub(super) const FILE_NAME_POINTERS: [&str; 3] = ["/filename", "/file/name", "/file/filename"];
 
 /// The first non-empty text at these pointers of a part.
-pub(super) fn first_non_empty<'a>(part: &'a Value, pointers: &[&str]) -> Option<&'a str> {
+pub(super) fn first_text_at_pointers<'a>(part: &'a Value, pointers: &[&str]) -> Option<&'a str> {
     pointers
         .iter()
         .filter_map(|pointer| part.pointer(pointer)?.as_str())
@@ -255,32 +255,32 @@ fn describe_part(part: &Value, media_type: Option<&str>) -> String {
     let kind = media_type
         .map(|media_type| format!(" ({media_type})"))
         .unwrap_or_default();
-    let name = first_non_empty(part, &FILE_NAME_POINTERS)
+    let name = first_text_at_pointers(part, &FILE_NAME_POINTERS)
         .map(|name| format!(" {name}"))
         .unwrap_or_default();
-    if let Some(url) = first_non_empty(part, &URL_POINTERS) {
+    if let Some(url) = first_text_at_pointers(part, &URL_POINTERS) {
         return format!("file{name}{kind} at {url}");
     }
-    if let Some(bytes) = first_non_empty(part, &BYTES_POINTERS) {
+    if let Some(bytes) = first_text_at_pointers(part, &BYTES_POINTERS) {
         // Base64 holds three bytes in four characters.
         let size = bytes.trim_end_matches('=').len() * 3 / 4;
         return format!("file{name}{kind}, {size} bytes");
     }
     match part.get("data") {
-        Some(data) => format!("data{kind}: {}", shorten(&data.to_string())),
+        Some(data) => format!("data{kind}: {}", shorten_to_line(&data.to_string())),
         None => format!("a part of an unknown kind{kind}"),
     }
 }
 
 /// A member by its name, or by that name in `snake_case`, as agents that follow the a2a-protocol skill write it.
-pub(super) fn any_case_member<'a>(holder: &'a Value, name: &str) -> Option<&'a Value> {
+pub(super) fn camel_or_snake_member<'a>(holder: &'a Value, name: &str) -> Option<&'a Value> {
     let members = holder.as_object()?;
     let in_snake_case = || members.get(&to_snake_case(name));
     members.get(name).or_else(in_snake_case)
 }
 
 pub(super) fn string_member(holder: &Value, name: &str) -> Option<String> {
-    any_case_member(holder, name)
+    camel_or_snake_member(holder, name)
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty())
         .map(str::to_owned)

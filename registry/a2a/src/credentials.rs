@@ -6,10 +6,10 @@ use a2a_card::{AgentCard, AuthScheme, SchemeKind};
 use data_encoding::BASE64;
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
-use super::error::shorten;
+use super::error::shorten_to_line;
 use super::route_selection::{
-    AvailableCredentials, CredentialChoice, CredentialPlacement, ProvidedCredentials, UnmetScheme,
-    api_key_placement, choose_credentials, is_http_basic, scheme_placement,
+    AvailableCredentials, CredentialChoice, CredentialPlacement, ProvidedCredentialKinds,
+    UnmetSchemeReason, api_key_placement, choose_credentials, is_http_basic, scheme_placement,
 };
 use super::{BasicLogin, CallError, ClientCertificate, SendOptions, TokenSource};
 
@@ -34,7 +34,7 @@ pub(super) fn select_credentials(
     options: &SendOptions,
 ) -> Result<RequestCredentials, CallError> {
     let user_headers = parse_user_headers(&options.headers)?;
-    let available = AvailableCredentials::Provided(ProvidedCredentials {
+    let available = AvailableCredentials::Provided(ProvidedCredentialKinds {
         bearer: options.bearer_token.is_some() || options.token_source.is_some(),
         api_key: options.api_key.is_some(),
         basic: options.basic_login.is_some(),
@@ -122,7 +122,7 @@ fn add_credential(
         }
         CredentialPlacement::HeaderKey(parameter) => {
             let name = HeaderName::try_from(parameter).map_err(|_| CallError::BadHeader {
-                name: shorten(parameter),
+                name: shorten_to_line(parameter),
             })?;
             headers.insert(name, sensitive_header(value, "the API key")?);
         }
@@ -156,7 +156,7 @@ fn parse_user_headers(name_values: &[(String, String)]) -> Result<HeaderMap, Cal
     let mut headers = HeaderMap::new();
     for (name, value) in name_values {
         let bad = || CallError::BadHeader {
-            name: shorten(name),
+            name: shorten_to_line(name),
         };
         let parsed = HeaderName::try_from(name.trim()).map_err(|_| bad())?;
         headers.append(parsed, sensitive_header(value.trim(), name)?);
@@ -167,7 +167,7 @@ fn parse_user_headers(name_values: &[(String, String)]) -> Result<HeaderMap, Cal
 /// A header value that is never shown in debug output.
 fn sensitive_header(value: &str, name: &str) -> Result<HeaderValue, CallError> {
     let mut value = HeaderValue::try_from(value).map_err(|_| CallError::BadHeader {
-        name: shorten(name),
+        name: shorten_to_line(name),
     })?;
     value.set_sensitive(true);
     Ok(value)
@@ -195,7 +195,7 @@ fn credentials_required_error(alternatives: &[Vec<AuthScheme<'_>>]) -> CallError
         descriptions.push("credentials that the card describes in an unknown form".to_owned());
     }
     CallError::CredentialsRequired {
-        needed: shorten(&descriptions.join(", or ")),
+        needed: shorten_to_line(&descriptions.join(", or ")),
         hint: hint
             .unwrap_or("use --bearer @FILE or --header 'NAME: VALUE'")
             .to_owned(),
@@ -242,19 +242,19 @@ fn describe_scheme(auth_scheme: &AuthScheme<'_>) -> (String, &'static str) {
         Ok(Some(CredentialPlacement::QueryKey(name))) => {
             (format!("an API key in the query {name}"), API_KEY_HINT)
         }
-        Err(UnmetScheme::UnknownLocation) => (
+        Err(UnmetSchemeReason::UnknownLocation) => (
             "an API key in an unknown location of the request".to_owned(),
             HEADER_HINT,
         ),
-        Err(UnmetScheme::ClientCertificate) => (
+        Err(UnmetSchemeReason::ClientCertificate) => (
             "a client certificate".to_owned(),
             "use --cert FILE --key FILE",
         ),
-        Err(UnmetScheme::UnknownKind(label)) => (
+        Err(UnmetSchemeReason::UnknownKind(label)) => (
             format!("{label} (a scheme that `send` does not support)"),
             HEADER_HINT,
         ),
-        Err(UnmetScheme::Undeclared) => (
+        Err(UnmetSchemeReason::Undeclared) => (
             format!("{}, which the card does not describe", auth_scheme.name),
             HEADER_HINT,
         ),

@@ -269,7 +269,9 @@ pub(super) fn auth_error(
             detail: colon_prefixed(challenge.filter(|text| !text.is_empty()).unwrap_or(message)),
         };
     }
-    let named = challenge.map(shorten).filter(|text| !text.is_empty());
+    let named = challenge
+        .map(shorten_to_line)
+        .filter(|text| !text.is_empty());
     let needed = match named {
         Some(challenge) => format!("it responded with {status} and requires {challenge}"),
         None => format!("it responded with {status}{}", colon_prefixed(message)),
@@ -281,7 +283,7 @@ pub(super) fn auth_error(
 }
 
 pub(super) fn colon_prefixed(text: &str) -> String {
-    let text = shorten(text);
+    let text = shorten_to_line(text);
     if text.is_empty() {
         text
     } else {
@@ -290,7 +292,7 @@ pub(super) fn colon_prefixed(text: &str) -> String {
 }
 
 /// Shortens foreign text to at most 200 characters on one line.
-pub(super) fn shorten(text: &str) -> String {
+pub(super) fn shorten_to_line(text: &str) -> String {
     const MAX_CHARS: usize = 200;
     let mut words = String::new();
     // Only this much is read, so that a huge text costs nothing.

@@ -4,7 +4,7 @@ use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD};
 use serde_json::Value;
 
 use super::agent_response::{
-    AgentResponse, BYTES_POINTERS, FILE_NAME_POINTERS, URL_POINTERS, first_non_empty,
+    AgentResponse, BYTES_POINTERS, FILE_NAME_POINTERS, URL_POINTERS, first_text_at_pointers,
     part_media_type,
 };
 use super::route_selection::ProtocolBinding;
@@ -60,8 +60,8 @@ impl AgentResponse {
 }
 
 fn parse_file_part(part: &Value, protocol_binding: ProtocolBinding) -> Option<AgentFile> {
-    let bytes = first_non_empty(part, &BYTES_POINTERS);
-    let address = first_non_empty(part, &URL_POINTERS);
+    let bytes = first_text_at_pointers(part, &BYTES_POINTERS);
+    let address = first_text_at_pointers(part, &URL_POINTERS);
     let content = match (bytes, address) {
         (Some(text), _) => {
             decode_any_base64(text).map_or(FileContent::Unreadable, FileContent::Bytes)
@@ -78,7 +78,7 @@ fn parse_file_part(part: &Value, protocol_binding: ProtocolBinding) -> Option<Ag
         }
     };
     Some(AgentFile {
-        name: first_non_empty(part, &FILE_NAME_POINTERS).map(str::to_owned),
+        name: first_text_at_pointers(part, &FILE_NAME_POINTERS).map(str::to_owned),
         media_type: part_media_type(part).map(str::to_owned),
         content,
     })

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::credentials::{RequestCredentials, bearer_header};
-use super::error::{auth_error, shorten};
+use super::error::{auth_error, shorten_to_line};
 use super::operation::HttpRequestParts;
 use super::reply::HttpReply;
 use super::route_selection::{ProtocolBinding, Route};
@@ -111,7 +111,7 @@ impl HttpSession {
 
     /// Makes an attempt, and one more with a newer token if the agent refuses the token and so did not accept the
     /// call.
-    pub async fn retry_with_token<T>(
+    pub async fn attempt_renewing_token<T>(
         &self,
         attempt: impl AsyncFn(Option<String>) -> Result<T, CallError>,
     ) -> Result<T, CallError> {
@@ -163,7 +163,7 @@ impl HttpSession {
                 .await?;
             self.read_reply(response, &display_url).await
         };
-        self.with_deadline(exchange, &display_url).await
+        self.run_before_deadline(exchange, &display_url).await
     }
 
     /// Sends one request for a stream, and reads the head of the response; all of it if it is no stream.
@@ -180,7 +180,7 @@ impl HttpSession {
                 .await
                 .map(StreamReply::Reply)
         };
-        self.with_deadline(exchange, &display_url).await
+        self.run_before_deadline(exchange, &display_url).await
     }
 
     /// Sends a request, and once more with a newer token if the agent refuses the token and so did not accept the
@@ -261,7 +261,7 @@ impl HttpSession {
     }
 
     /// The result of some work, unless the deadline comes first.
-    pub async fn with_deadline<T>(
+    pub async fn run_before_deadline<T>(
         &self,
         work: impl Future<Output = Result<T, CallError>>,
         display_url: &str,
@@ -286,8 +286,10 @@ impl HttpSession {
                 .get(name)
                 .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
-        let content_type = header(CONTENT_TYPE)
-            .map_or_else(|| "no content type".to_owned(), |text| shorten(&text));
+        let content_type = header(CONTENT_TYPE).map_or_else(
+            || "no content type".to_owned(),
+            |text| shorten_to_line(&text),
+        );
         let challenge = header(WWW_AUTHENTICATE);
         let retry_after = header(RETRY_AFTER);
         if status.is_redirection()
@@ -295,7 +297,7 @@ impl HttpSession {
         {
             return Err(CallError::Redirected {
                 url: display_url.to_owned(),
-                to: shorten(&location),
+                to: shorten_to_line(&location),
             });
         }
         let mut body = Vec::new();
@@ -435,7 +437,7 @@ pub(super) fn display_url(url: &Url) -> String {
     let _ = url.set_password(None);
     url.set_query(None);
     url.set_fragment(None);
-    shorten(url.as_str())
+    shorten_to_line(url.as_str())
 }
 
 fn connection_error(error: &reqwest::Error, display_url: &str) -> CallError {
@@ -455,5 +457,5 @@ pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
         message = Some(inner.to_string());
         cause = inner.source();
     }
-    shorten(&message.unwrap_or_else(|| "the request could not be created".to_owned()))
+    shorten_to_line(&message.unwrap_or_else(|| "the request could not be created".to_owned()))
 }

@@ -4,7 +4,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::CallError;
-use super::error::{error_code_hint, shorten};
+use super::error::{error_code_hint, shorten_to_line};
 use super::operation::HttpRequestParts;
 use super::reply::HttpReply;
 use super::route_selection::Route;
@@ -46,7 +46,7 @@ pub(super) fn parse_result(reply: &HttpReply) -> Result<Value, CallError> {
     match document.get_mut("result").map(Value::take) {
         Some(result) if !result.is_null() => Ok(result),
         _ => Err(CallError::InvalidResponse {
-            beginning: shorten(&reply.body_prefix()),
+            beginning: shorten_to_line(&reply.body_prefix()),
         }),
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn parse_result(reply: &HttpReply) -> Result<Value, CallError> {
 pub(super) fn parse_event(mut document: Value) -> Result<Value, CallError> {
     if let Some(error) = document.get("error").filter(|error| error.is_object()) {
         return Err(parse_error(error).unwrap_or_else(|| CallError::NotAnEvent {
-            beginning: shorten(&document.to_string()),
+            beginning: shorten_to_line(&document.to_string()),
         }));
     }
     let id = document.get("id").filter(|id| !id.is_null());
@@ -66,13 +66,13 @@ pub(super) fn parse_event(mut document: Value) -> Result<Value, CallError> {
     {
         return Err(CallError::ForeignEvent {
             expected: format!("call {REQUEST_ID}"),
-            found: shorten(&format!("call {id}")),
+            found: shorten_to_line(&format!("call {id}")),
         });
     }
     match document.get_mut("result").map(Value::take) {
         Some(result) if !result.is_null() => Ok(result),
         _ => Err(CallError::NotAnEvent {
-            beginning: shorten(&document.to_string()),
+            beginning: shorten_to_line(&document.to_string()),
         }),
     }
 }
@@ -89,7 +89,7 @@ fn parse_error(error: &Value) -> Option<CallError> {
 
 pub(super) fn error_message(error: &Value) -> String {
     let message = error.get("message").and_then(Value::as_str);
-    shorten(message.unwrap_or("no message"))
+    shorten_to_line(message.unwrap_or("no message"))
 }
 
 /// The reason of the first `google.rpc.ErrorInfo` among an error's details (1.0 section 5.4).
@@ -98,5 +98,5 @@ pub(super) fn error_reason(details: Option<&Value>) -> Option<String> {
         .as_array()?
         .iter()
         .find_map(|detail| detail.get("reason")?.as_str())
-        .map(shorten)
+        .map(shorten_to_line)
 }

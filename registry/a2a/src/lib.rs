@@ -44,10 +44,10 @@ pub use files::{AgentFile, FILE_COUNT_LIMIT, FileContent};
 pub use http_session::{BODY_LIMIT, is_loopback};
 pub use message::{Message, Part};
 pub use push::{PUSH_CONFIG_LIMIT, PushConfig};
-pub use route_selection::{InterfaceFilter, ProtocolBinding};
+pub use route_selection::{InterfacePreferences, ProtocolBinding};
 pub use stream::{
-    ArtifactUpdate, EVENT_COUNT_LIMIT, EVENT_LIMIT, EventKind, EventStream, RESUME_LIMIT,
-    STREAM_LIMIT, StatusUpdate, StreamEvent,
+    ArtifactUpdate, EVENT_COUNT_LIMIT, EVENT_LIMIT, EventStream, RESUME_LIMIT, STREAM_LIMIT,
+    StatusUpdate, StreamEvent, StreamEventContent,
 };
 pub use tasks::{TASK_PAGE_LIMIT, TaskPage, TaskQuery};
 pub use tokens::{BasicLogin, ClientCertificate, TokenSource};
@@ -72,7 +72,7 @@ pub struct SendOptions {
     /// it, which serves schemes without an option of their own.
     pub headers: Vec<(String, String)>,
     /// Restricts the interfaces that may be used; by default the card decides.
-    pub interface_filter: InterfaceFilter,
+    pub interface_filter: InterfacePreferences,
     /// URIs of protocol extensions to activate (1.0 section 4.6), sent as a header.
     pub extensions: Vec<String>,
     /// Longest duration of the whole call: every request, and waiting for an unfinished task. At most a day.
@@ -97,7 +97,7 @@ impl SendOptions {
             certificate: None,
             api_key: None,
             headers: Vec::new(),
-            interface_filter: InterfaceFilter::default(),
+            interface_filter: InterfacePreferences::default(),
             extensions: Vec::new(),
             timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),

@@ -20,7 +20,7 @@ pub(super) fn build_request(operation: Operation<'_>, route: &Route) -> HttpRequ
         }
         _ => v1::method_and_params(operation, route.tenant()),
     };
-    let mut params = to_skill_format(operation, params);
+    let mut params = to_protocol_skill_format(operation, params);
     params["a2a-version"] = v1::PROTOCOL_VERSION.into();
     let (first, rest) = method.split_at(1);
     let method = format!("a2a.{}{rest}", first.to_ascii_lowercase());
@@ -28,7 +28,7 @@ pub(super) fn build_request(operation: Operation<'_>, route: &Route) -> HttpRequ
 }
 
 /// Converts the document that 1.0 has for an operation to the skill's form.
-pub(super) fn to_skill_format(operation: Operation<'_>, standard: Value) -> Value {
+pub(super) fn to_protocol_skill_format(operation: Operation<'_>, standard: Value) -> Value {
     let mut document = keys_to_snake_case(standard);
     match operation {
         Operation::Send(_) | Operation::Stream(_) => document["message"]["role"] = "user".into(),

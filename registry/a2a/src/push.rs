@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::CallError;
-use super::agent_response::{any_case_member, invalid_response_error, string_member};
+use super::agent_response::{camel_or_snake_member, invalid_response_error, string_member};
 use super::route_selection::ProtocolBinding;
 
 /// Most configurations of a task that are read.
@@ -183,7 +183,7 @@ pub(super) fn rest_request_parts(
 
 /// Parses a configuration in the form of any version: bare, or beside the name of its task.
 pub(super) fn parse_push_config(raw: &Value) -> Result<PushConfig, CallError> {
-    let inner = any_case_member(raw, "pushNotificationConfig").unwrap_or(raw);
+    let inner = camel_or_snake_member(raw, "pushNotificationConfig").unwrap_or(raw);
     let last = |name: String| name.rsplit('/').next().map(str::to_owned);
     Ok(PushConfig {
         id: string_member(inner, "id").or_else(|| string_member(raw, "name").and_then(last)),

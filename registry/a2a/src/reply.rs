@@ -4,7 +4,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::CallError;
-use super::error::{colon_prefixed, shorten};
+use super::error::{colon_prefixed, shorten_to_line};
 
 pub(super) struct HttpReply {
     /// The status: never 401, 403 or a redirect, which are separate errors.
@@ -25,7 +25,7 @@ impl HttpReply {
             content_type: self.content_type.clone(),
             beginning: match self.body.is_empty() {
                 true => "an empty body".to_owned(),
-                false => shorten(&self.body_prefix()),
+                false => shorten_to_line(&self.body_prefix()),
             },
         })
     }
@@ -45,7 +45,7 @@ impl HttpReply {
 
     /// When to try again, after `; `, or empty.
     fn retry_hint(&self) -> String {
-        match self.retry_after.as_deref().map(shorten) {
+        match self.retry_after.as_deref().map(shorten_to_line) {
             None => String::new(),
             Some(seconds) if seconds.bytes().all(|byte| byte.is_ascii_digit()) => {
                 format!("; try again in {seconds} s")

@@ -53,7 +53,7 @@ pub(super) fn build_request(operation: Operation<'_>, route: &Route) -> HttpRequ
         }
     };
     let body = body.map(|body| match is_skill {
-        true => protocol_skill::to_skill_format(operation, body),
+        true => protocol_skill::to_protocol_skill_format(operation, body),
         false => body,
     });
     let below = (!is_v1).then_some("v1").into_iter();

@@ -17,7 +17,7 @@ pub const REGISTRY_TYPE: &str = "application/ai-registry+json";
 
 /// The base URL of a registry's API, from a URL that a person wrote or a catalog lists: without a trailing slash, and
 /// without the name of an operation after it.
-pub fn base_url(url: &str) -> &str {
+pub fn registry_base_url(url: &str) -> &str {
     let base = url.trim_end_matches('/');
     let operations = ["/search", "/explore", "/agents"];
     let bare = operations.iter().find_map(|end| base.strip_suffix(end));
@@ -144,13 +144,13 @@ pub struct Query {
     pub filter: BTreeMap<String, FilterValues>,
     /// JSON-LD context of the paths in `filter`, beside the base context of ARD.
     #[serde(default, rename = "@context", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = context_schema)]
+    #[schema(schema_with = json_ld_context_schema)]
     pub context: Option<Value>,
 }
 
 /// A context of JSON-LD: a URL, an object of names, or a list of such. It is one schema of several types, because
 /// openapi-generator writes TypeScript that does not compile for alternatives within alternatives.
-fn context_schema() -> Schema {
+fn json_ld_context_schema() -> Schema {
     let types = [Type::String, Type::Object, Type::Array, Type::Null];
     let names = SchemaType::from_iter([Type::String, Type::Object]);
     ArrayBuilder::new()

@@ -152,7 +152,7 @@ impl HitFields {
     pub const EXPLAIN_SUMMARY: &'static str = "explain.summary";
 
     /// The names of all fields.
-    pub fn names() -> impl Iterator<Item = &'static str> {
+    pub fn all_names() -> impl Iterator<Item = &'static str> {
         HIT_FIELDS
             .iter()
             .map(|(name, _)| *name)
@@ -193,11 +193,11 @@ impl HitFields {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         ALWAYS_SHOWN.contains(&name)
-            || Self::names().any(|field| is_in_member(field) && self.is_named(field))
+            || Self::all_names().any(|field| is_in_member(field) && self.selects_field(field))
     }
 
     /// Whether exactly this field is selected.
-    pub fn is_named(self, name: &str) -> bool {
+    pub fn selects_field(self, name: &str) -> bool {
         Self::field_bit(name).is_some_and(|bit| self.0 & bit != 0)
     }
 
@@ -207,7 +207,7 @@ impl HitFields {
     }
 
     fn field_bit(name: &str) -> Option<u32> {
-        let bit = Self::names().position(|known| known == name)?;
+        let bit = Self::all_names().position(|known| known == name)?;
         Some(1_u32 << bit)
     }
 }
@@ -263,12 +263,12 @@ mod tests {
             panic!("the schema of a found agent is an object");
         };
         let members: BTreeSet<&str> = schema.properties.keys().map(String::as_str).collect();
-        let named: BTreeSet<&str> = HitFields::names()
+        let named: BTreeSet<&str> = HitFields::all_names()
             .map(|name| name.split('.').next().unwrap_or_default())
             .collect();
         assert_eq!(members, named);
         assert_eq!(schema.required, ["id"]);
-        assert!(HitFields::names().count() <= 32, "one bit each");
+        assert!(HitFields::all_names().count() <= 32, "one bit each");
         let RefOr::T(Schema::Object(summary)) = Summary::schema() else {
             panic!("the schema of an agent is an object");
         };
@@ -290,7 +290,7 @@ mod tests {
             assert!(!usual.includes(left_out), "{left_out}");
         }
         assert!(!usual.includes("highlights") && !usual.includes("explain"));
-        assert!(!usual.is_named("skills.tags"));
+        assert!(!usual.selects_field("skills.tags"));
 
         let few = HitFields::from_names(["name", "skills.tags", "explain.summary"]).unwrap();
         assert!(
@@ -299,7 +299,7 @@ mod tests {
                 && few.includes("skills")
                 && few.includes("explain")
         );
-        assert!(few.is_named("skills.tags") && !few.is_named("explain"));
+        assert!(few.selects_field("skills.tags") && !few.selects_field("explain"));
         assert!(
             !few.includes("skills_total") && !few.includes("score") && !few.shows_default_summary()
         );

@@ -96,12 +96,12 @@ pub struct SearchQuery {
     /// Search mode: `lexical` (full text), `semantic` (nearest neighbours) or `hybrid` (both). By default `hybrid` if the
     /// registry has a model, else `lexical`. If it has no model, or the encoder does not respond in time, the search
     /// is `lexical`, which `mode` in the response reports.
-    #[param(schema_with = mode_schema)]
+    #[param(schema_with = search_mode_schema)]
     pub mode: Option<String>,
     /// `content` to fold duplicates, agents with the same name at the same endpoint or with the same content: each
     /// group is one hit, with the others in its `duplicates`. `total` and facets still count agents. `none` by
     /// default.
-    #[param(schema_with = group_schema)]
+    #[param(schema_with = group_by_schema)]
     pub group: Option<String>,
     /// Members of each hit, separated by commas or repeated, besides its `id`; by default `urn`, `name`,
     /// `description`, `version`, `provider`, `domain`, `interfaces`, `skills` (ids and names), `skills_total`,
@@ -129,11 +129,11 @@ fn sort_schema() -> Object {
     enum_schema(SORT_ORDERS).build()
 }
 
-fn group_schema() -> Object {
+fn group_by_schema() -> Object {
     enum_schema(GROUP_VALUES).build()
 }
 
-fn mode_schema() -> Object {
+fn search_mode_schema() -> Object {
     enum_schema(SearchMode::ALL.map(SearchMode::as_str)).build()
 }
 

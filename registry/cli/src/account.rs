@@ -51,7 +51,11 @@ pub enum AccountCommand {
     },
 }
 
-pub async fn run(command: &AccountCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_account(
+    command: &AccountCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let reply = match command {
         AccountCommand::List(page) => return list_accounts(page, client, console).await,
         AccountCommand::Show { account } => client.account(account).await?,

@@ -7,24 +7,24 @@ use clap::{Args, Subcommand};
 
 use super::client::{Client, RegistryResponse};
 use super::command_error::{CommandError, CommandResult};
-use super::confirm::confirm;
+use super::confirm::confirm_irreversible_action;
 use super::console::Console;
 
 /// Subcommands of `agent`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum AgentCommand {
     /// Put an agent on hold until it is resumed
-    Suspend(ActionArgs),
+    Suspend(AgentActionArgs),
     /// Lift a hold
     Resume {
         #[command(flatten)]
-        act: ActionArgs,
+        act: AgentActionArgs,
         /// Hold to lift: `operator`, `critical_change` or `key_changed` [default: operator]
         #[arg(long, value_name = "HOLD")]
         hold: Option<Hold>,
     },
     /// Open a review of an agent's current content before its approval expires
-    Recertify(ActionArgs),
+    Recertify(AgentActionArgs),
     /// Mark an agent as deprecated; it is still served, together with the reason
     Deprecate {
         /// Its id, URN, host or card URL
@@ -41,11 +41,11 @@ pub enum AgentCommand {
         sunset: Option<Timestamp>,
     },
     /// Undo a deprecation
-    Undeprecate(ActionArgs),
+    Undeprecate(AgentActionArgs),
     /// Report a problem with an agent; curators decide on it
     Report {
         #[command(flatten)]
-        act: ActionArgs,
+        act: AgentActionArgs,
         /// Contact details for curators
         #[arg(long, value_name = "TEXT", default_value = "")]
         contact: String,
@@ -87,7 +87,7 @@ pub enum AgentCommand {
     /// Retire an agent permanently
     Retire {
         #[command(flatten)]
-        act: ActionArgs,
+        act: AgentActionArgs,
         /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
@@ -96,7 +96,7 @@ pub enum AgentCommand {
 
 /// Agent of an action, and the reason.
 #[derive(Args, Debug, Clone)]
-pub struct ActionArgs {
+pub struct AgentActionArgs {
     /// Its id, URN, host or card URL
     #[arg(value_name = "AGENT")]
     agent: String,
@@ -105,7 +105,7 @@ pub struct ActionArgs {
     reason: String,
 }
 
-impl ActionArgs {
+impl AgentActionArgs {
     fn to_request(&self, hold: Option<Hold>) -> Act {
         Act {
             reason: self.reason.clone(),
@@ -120,13 +120,19 @@ pub(super) fn parse_day_or_time(text: &str) -> Result<Timestamp, String> {
     day.or_else(|_| text.parse())
 }
 
-pub async fn run(command: &AgentCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_agent(
+    command: &AgentCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let reply = match command {
-        AgentCommand::Suspend(named) => send_action(client, "suspend", named, None).await?,
+        AgentCommand::Suspend(named) => send_agent_action(client, "suspend", named, None).await?,
         AgentCommand::Resume { act: named, hold } => {
-            send_action(client, "resume", named, *hold).await?
+            send_agent_action(client, "resume", named, *hold).await?
         }
-        AgentCommand::Undeprecate(named) => send_action(client, "undeprecate", named, None).await?,
+        AgentCommand::Undeprecate(named) => {
+            send_agent_action(client, "undeprecate", named, None).await?
+        }
         AgentCommand::Deprecate {
             agent,
             message,
@@ -189,7 +195,7 @@ async fn patch_agent(
 }
 
 async fn report_agent(
-    arguments: &ActionArgs,
+    arguments: &AgentActionArgs,
     contact: &str,
     client: &Client,
     console: &Console,
@@ -206,7 +212,7 @@ async fn report_agent(
 }
 
 async fn retire_agent(
-    arguments: &ActionArgs,
+    arguments: &AgentActionArgs,
     yes: bool,
     client: &Client,
 ) -> Result<RegistryResponse<Agent>, CommandError> {
@@ -218,14 +224,14 @@ async fn retire_agent(
         "permanently retiring {} of {} ({})",
         agent.name, agent.domain, agent.id
     );
-    confirm(&what, yes)?;
+    confirm_irreversible_action(&what, yes)?;
     Ok(client
         .act(agent.id, "retire", &arguments.to_request(None))
         .await?)
 }
 
 async fn recertify_agent(
-    arguments: &ActionArgs,
+    arguments: &AgentActionArgs,
     client: &Client,
     console: &Console,
 ) -> CommandResult {
@@ -237,10 +243,10 @@ async fn recertify_agent(
     })
 }
 
-async fn send_action(
+async fn send_agent_action(
     client: &Client,
     verb: &str,
-    arguments: &ActionArgs,
+    arguments: &AgentActionArgs,
     hold: Option<Hold>,
 ) -> Result<RegistryResponse<Agent>, CommandError> {
     let id = client.find_agent_id(&arguments.agent).await?;

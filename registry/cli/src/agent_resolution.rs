@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::client::Client;
 use super::client_error::{ClientError, not_found_as_none};
 use super::command_error::CommandError;
-use super::name_parsing::{AgentReference, BareUrlTarget, bare_url_target, fetches_url};
+use super::name_parsing::{AgentReference, BareUrlTarget, bare_url_target, source_fetches_url};
 use super::terminal;
 
 /// Number of agents listed if several match.
@@ -45,13 +45,13 @@ impl Client {
     /// # Errors
     /// A negative result if no agent matches, with a list if several do.
     pub async fn find_agent_to_show(&self, reference: &str) -> Result<Hit, CommandError> {
-        let candidates = self.candidates_or_by_name(reference).await?;
+        let candidates = self.find_candidates_or_namesakes(reference).await?;
         candidates.resolve_for_display(reference, self.base_url())
     }
 
     /// Resolves a reference to one agent, to call it; also by its full name if no other agent has it.
     pub async fn find_agent_to_call(&self, reference: &str) -> Result<Hit, CommandError> {
-        let candidates = self.candidates_or_by_name(reference).await?;
+        let candidates = self.find_candidates_or_namesakes(reference).await?;
         candidates.resolve_for_action(reference, self.base_url())
     }
 
@@ -75,19 +75,19 @@ impl Client {
     }
 
     /// Candidates for a reference or, if there are none, the agents that have it as their full name.
-    async fn candidates_or_by_name(
+    async fn find_candidates_or_namesakes(
         &self,
         reference: &str,
     ) -> Result<AgentCandidates, CommandError> {
         match AgentReference::parse(reference) {
-            Ok(AgentReference::Host(host)) if may_be_name(reference) => {
+            Ok(AgentReference::Host(host)) if may_be_agent_name(reference) => {
                 let candidates = self.find_candidates(&AgentReference::Host(host)).await?;
                 if !candidates.is_empty() {
                     return Ok(candidates);
                 }
             }
             Ok(name) => return self.find_candidates(&name).await,
-            Err(_) if may_be_name(reference) => {}
+            Err(_) if may_be_agent_name(reference) => {}
             Err(failure) => return Err(failure),
         }
         Ok(AgentCandidates {
@@ -136,7 +136,7 @@ impl Client {
         let view = self.find_domain(&domain).await?;
         let sources = view.iter().flat_map(|view| &view.sources);
         let source_agents: HashSet<Uuid> = sources
-            .filter(|source| fetches_url(source, url))
+            .filter(|source| source_fetches_url(source, url))
             .filter_map(|source| source.agent)
             .collect();
         let contains_id = |hits: &[Hit], id: &Uuid| hits.iter().any(|hit| hit.summary.id == *id);
@@ -235,7 +235,7 @@ fn has_interface_at(hit: &Hit, url: &Url) -> bool {
 
 /// Whether a reference can be the name of an agent. Cards can have any name, so a reference that looks like an address
 /// is never a name: an unregistered host must not match an agent that uses it as its name.
-fn may_be_name(word: &str) -> bool {
+fn may_be_agent_name(word: &str) -> bool {
     let is_address = !word.contains(char::is_whitespace) && word.contains(['.', ':', '/', '@']);
     !is_address && !word.trim().is_empty() && !word.contains("://") && word != "localhost"
 }
@@ -247,7 +247,7 @@ impl AgentCandidates {
 
     fn resolve_for_action(self, reference: &str, base_url: &str) -> Result<Hit, CommandError> {
         for hits in [self.exact, self.in_other_catalogs] {
-            match at_most_one(hits) {
+            match at_most_one_hit(hits) {
                 Ok(Some(hit)) => return Ok(hit),
                 Ok(None) => {}
                 Err(several) => {
@@ -270,7 +270,7 @@ impl AgentCandidates {
 
     fn resolve_for_display(mut self, reference: &str, base_url: &str) -> Result<Hit, CommandError> {
         if self.exact.is_empty() && self.in_other_catalogs.is_empty() {
-            return match at_most_one(std::mem::take(&mut self.claimed)) {
+            return match at_most_one_hit(std::mem::take(&mut self.claimed)) {
                 Ok(Some(hit)) => Ok(hit),
                 Ok(None) => Err(agent_not_found_error(reference, base_url)),
                 Err(several) => {
@@ -285,7 +285,7 @@ impl AgentCandidates {
 }
 
 /// The only hit, or `None`; all hits as the error if there are several.
-fn at_most_one(mut hits: Vec<Hit>) -> Result<Option<Hit>, Vec<Hit>> {
+fn at_most_one_hit(mut hits: Vec<Hit>) -> Result<Option<Hit>, Vec<Hit>> {
     if hits.len() > 1 {
         return Err(hits);
     }
@@ -317,7 +317,7 @@ fn ambiguous_agent_error(reason: &str, hits: &[Hit], count: usize) -> CommandErr
         .collect();
     let members = json!({"agents": agents, "total": count});
     let line = format!("{reason}; give the id of the one you mean");
-    CommandError::negative_with_members(line, preamble, &members)
+    CommandError::negative_with_problem_members(line, preamble, &members)
 }
 
 fn agent_not_found_error(reference: &str, base_url: &str) -> CommandError {

@@ -26,7 +26,7 @@ use super::client_error::{ClientError, not_found_as_none};
 use super::list_format::PageArgs;
 use super::waiver;
 
-pub type ClientResult<T> = Result<RegistryResponse<T>, ClientError>;
+pub type RegistryResponseResult<T> = Result<RegistryResponse<T>, ClientError>;
 
 /// Generates a method for each row. Brackets hold path parameters, which are escaped; parentheses hold the input to
 /// send; the type behind the arrow is parsed from the response body, which is otherwise ignored.
@@ -47,14 +47,14 @@ macro_rules! call {
     ($name:ident[$($part:ident: $kind:ty),*] $(($input:ty))?: $verb:ident $path:literal) => {
         pub async fn $name(&self, $($part: $kind,)* $(input: &$input)?) -> Result<(), ClientError> {
             $(let $part = encode_path_segment($part);)*
-            let call = self.call(RequestMethod::$verb, format!($path)) $(.with_input::<$input>(input)?)?;
+            let call = self.build_call(RequestMethod::$verb, format!($path)) $(.with_input::<$input>(input)?)?;
             call.send_for_bytes().await.map(drop)
         }
     };
     ($name:ident[$($part:ident: $kind:ty),*] $(($input:ty))?: $verb:ident $path:literal => $answer:ty) => {
-        pub async fn $name(&self, $($part: $kind,)* $(input: &$input)?) -> ClientResult<$answer> {
+        pub async fn $name(&self, $($part: $kind,)* $(input: &$input)?) -> RegistryResponseResult<$answer> {
             $(let $part = encode_path_segment($part);)*
-            let call = self.call(RequestMethod::$verb, format!($path)) $(.with_input::<$input>(input)?)?;
+            let call = self.build_call(RequestMethod::$verb, format!($path)) $(.with_input::<$input>(input)?)?;
             call.send_for_json().await
         }
     };
@@ -139,20 +139,23 @@ calls! {
 /// Calls that need more than a row.
 impl Client {
     /// Searches. `T` is a list of complete hits unless `fields` omits some of their members.
-    pub async fn search<T: DeserializeOwned>(&self, query: &SearchQuery) -> ClientResult<T> {
-        let call = self.call(RequestMethod::Get, "/v1/agents".to_owned());
+    pub async fn search<T: DeserializeOwned>(
+        &self,
+        query: &SearchQuery,
+    ) -> RegistryResponseResult<T> {
+        let call = self.build_call(RequestMethod::Get, "/v1/agents".to_owned());
         call.with_input(query)?.send_for_json().await
     }
 
     /// Approved card of an agent, byte for byte.
     pub async fn card(&self, id: Uuid) -> Result<Bytes, ClientError> {
-        let call = self.call(RequestMethod::Get, format!("/v1/agents/{id}/card"));
+        let call = self.build_call(RequestMethod::Get, format!("/v1/agents/{id}/card"));
         call.send_for_bytes().await
     }
 
     /// Stored version of an agent's card by its digest, byte for byte.
     pub async fn card_version(&self, id: Uuid, digest: &str) -> Result<Bytes, ClientError> {
-        let call = self.call(RequestMethod::Get, format!("/v1/agents/{id}/card"));
+        let call = self.build_call(RequestMethod::Get, format!("/v1/agents/{id}/card"));
         call.with_input(&[("version", digest)])?
             .send_for_bytes()
             .await
@@ -164,7 +167,7 @@ impl Client {
         id: Uuid,
         target: ConversionTarget,
     ) -> Result<(Bytes, Vec<String>), ClientError> {
-        let call = self.call(RequestMethod::Get, format!("/v1/agents/{id}/card"));
+        let call = self.build_call(RequestMethod::Get, format!("/v1/agents/{id}/card"));
         let call = call.with_input(&[("as", target.to_string())])?;
         let (bytes, losses) = call
             .send_for_bytes_and_header("a2a-registry-conversion")
@@ -180,7 +183,7 @@ impl Client {
         &self,
         name: &str,
     ) -> Result<Option<(Collection, String)>, ClientError> {
-        let call = self.call(
+        let call = self.build_call(
             RequestMethod::Get,
             format!("/v1/collections/{}", encode_path_segment(name)),
         );
@@ -200,39 +203,39 @@ impl Client {
         name: &str,
         content: &CollectionContent,
         tag: Option<&str>,
-    ) -> ClientResult<Collection> {
-        let call = self.call(
+    ) -> RegistryResponseResult<Collection> {
+        let call = self.build_call(
             RequestMethod::Put,
             format!("/v1/collections/{}", encode_path_segment(name)),
         );
         let mut call = call.with_input(content)?;
         if let Some(tag) = tag {
-            call = call.header("If-Match", tag);
+            call = call.with_header("If-Match", tag);
         }
         call.send_for_json().await
     }
 
     /// Policy set by its number, the newest by default.
-    pub async fn policies(&self, number: Option<u64>) -> ClientResult<Policies> {
+    pub async fn fetch_policy_set(&self, number: Option<u64>) -> RegistryResponseResult<Policies> {
         self.policy_set(&[("number", number)]).await
     }
 
     /// Creates a policy set, if the newest one still has this number.
-    pub async fn put_policies(
+    pub async fn put_policy_set(
         &self,
         new: &NewPolicies,
         base_number: u64,
-    ) -> ClientResult<PoliciesAccepted> {
-        let call = self.call(RequestMethod::Put, "/v1/policies".to_owned());
+    ) -> RegistryResponseResult<PoliciesAccepted> {
+        let call = self.build_call(RequestMethod::Put, "/v1/policies".to_owned());
         let call = call
             .with_input(new)?
-            .header("If-Match", &format!("\"{base_number}\""));
+            .with_header("If-Match", &format!("\"{base_number}\""));
         call.send_for_json().await
     }
 
     /// Status and body of `/readyz`: whether the registry is ready.
     pub async fn readiness(&self) -> Result<(u16, Option<Value>), ClientError> {
-        let (status, body) = self.probe("/readyz").await?;
+        let (status, body) = self.fetch_status_and_body("/readyz").await?;
         Ok((status, serde_json::from_slice(&body).ok()))
     }
 }

@@ -124,7 +124,7 @@ impl Client {
     }
 
     /// Call of a path, which begins with `/`.
-    pub fn call(&self, method: RequestMethod, path: String) -> ApiCall<'_> {
+    pub fn build_call(&self, method: RequestMethod, path: String) -> ApiCall<'_> {
         ApiCall {
             client: self,
             method,
@@ -136,9 +136,9 @@ impl Client {
     }
 
     /// Status and body at a path, whatever the status is.
-    pub async fn probe(&self, path: &str) -> Result<(u16, Bytes), ClientError> {
-        let request = self.request(RequestMethod::Get, path);
-        let response = self.dispatch(request, RequestMethod::Get).await?;
+    pub async fn fetch_status_and_body(&self, path: &str) -> Result<(u16, Bytes), ClientError> {
+        let request = self.build_request(RequestMethod::Get, path);
+        let response = self.send_with_timeout(request, RequestMethod::Get).await?;
         let status = response.status().as_u16();
         let limit = self.timeout_for(RequestMethod::Get);
         Ok((
@@ -159,15 +159,15 @@ impl Client {
         message: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let call = self
-            .call(RequestMethod::PostRead, "/mcp".to_owned())
+            .build_call(RequestMethod::PostRead, "/mcp".to_owned())
             .with_input(message)?;
-        call.header("Accept", "application/json, text/event-stream")
-            .header("MCP-Protocol-Version", revision)
+        call.with_header("Accept", "application/json, text/event-stream")
+            .with_header("MCP-Protocol-Version", revision)
             .send_for_json()
             .await
     }
 
-    fn request(&self, method: RequestMethod, path: &str) -> RequestBuilder {
+    fn build_request(&self, method: RequestMethod, path: &str) -> RequestBuilder {
         let url = format!("{}{path}", self.base_url);
         let request = self.http.request(method.http_method(), url);
         match &self.authorization {
@@ -190,14 +190,18 @@ impl Client {
     }
 
     /// Error of a request that was sent but has no response.
-    fn missing_response_error(&self, method: RequestMethod, cause: MissingResponse) -> ClientError {
+    fn missing_response_error(
+        &self,
+        method: RequestMethod,
+        cause: MissingResponseCause,
+    ) -> ClientError {
         let base = &self.base_url;
         let message = match cause {
-            MissingResponse::TimedOut => format!(
+            MissingResponseCause::TimedOut => format!(
                 "the registry at {base} did not answer within {} s",
                 self.timeout_for(method).as_secs()
             ),
-            MissingResponse::Broken(reason) => {
+            MissingResponseCause::Broken(reason) => {
                 format!("the connection to the registry at {base} broke: {reason}")
             }
         };
@@ -207,14 +211,14 @@ impl Client {
         }
     }
 
-    async fn dispatch(
+    async fn send_with_timeout(
         &self,
         request: RequestBuilder,
         method: RequestMethod,
     ) -> Result<Response, ClientError> {
         let result = tokio::time::timeout(self.timeout_for(method), request.send()).await;
         match result {
-            Err(_) => Err(self.missing_response_error(method, MissingResponse::TimedOut)),
+            Err(_) => Err(self.missing_response_error(method, MissingResponseCause::TimedOut)),
             Ok(Ok(response)) => Ok(response),
             // Nothing was sent if there is no connection, or if the request could not be built.
             Ok(Err(error)) if error.is_connect() || error.is_builder() => {
@@ -223,10 +227,8 @@ impl Client {
                     reason: root_cause(&error),
                 })
             }
-            Ok(Err(error)) => {
-                Err(self
-                    .missing_response_error(method, MissingResponse::Broken(root_cause(&error))))
-            }
+            Ok(Err(error)) => Err(self
+                .missing_response_error(method, MissingResponseCause::Broken(root_cause(&error)))),
         }
     }
 
@@ -236,7 +238,7 @@ impl Client {
         path: &str,
         method: RequestMethod,
     ) -> Result<(Bytes, HeaderMap), ClientError> {
-        let response = self.dispatch(request, method).await?;
+        let response = self.send_with_timeout(request, method).await?;
         let status = response.status();
         let headers = response.headers().clone();
         let content_type = header_text(&headers, CONTENT_TYPE.as_str()).unwrap_or_default();
@@ -337,7 +339,7 @@ impl ApiCall<'_> {
         Ok(self)
     }
 
-    pub fn header(mut self, name: &'static str, value: &str) -> Self {
+    pub fn with_header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
     }
@@ -369,7 +371,7 @@ impl ApiCall<'_> {
             "" => self.path.clone(),
             query => format!("{}?{query}", self.path),
         };
-        let mut request = self.client.request(self.method, &path);
+        let mut request = self.client.build_request(self.method, &path);
         if let Some(body) = &self.body {
             request = request.header(CONTENT_TYPE, "application/json");
             request = request.body(body.clone());
@@ -396,7 +398,7 @@ fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 /// Why a request that was sent has no response.
-enum MissingResponse {
+enum MissingResponseCause {
     TimedOut,
     Broken(String),
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::command_error::{CommandError, CommandErrorDetails, build_problem};
+use super::command_error::{CommandError, CommandErrorDetails, build_problem_document};
 
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub enum ClientError {
 
 impl ClientError {
     /// Whether the error is a rejection of the kind `slug`, the last segment of the problem's `type`.
-    pub fn is_problem(&self, slug: &str) -> bool {
+    pub fn is_problem_of_kind(&self, slug: &str) -> bool {
         match self {
             Self::Rejected { problem, .. } => problem.kind.strip_prefix("/problems/") == Some(slug),
             _ => false,
@@ -88,7 +88,7 @@ impl ClientError {
     }
 
     /// The message without flags and commands, for a reader without a shell.
-    pub fn without_commands(&self) -> String {
+    pub fn message_without_commands(&self) -> String {
         match self {
             Self::Unreachable { base, reason } => {
                 format!("no registry answers at {base} ({reason})")
@@ -130,10 +130,10 @@ impl From<ClientError> for CommandError {
     /// Converts 404 to a negative result, every other error to a failure.
     fn from(error: ClientError) -> Self {
         let (summary, is_negative) = (error.to_string(), error.status() == Some(404));
-        let without_commands = error.without_commands();
+        let without_commands = error.message_without_commands();
         let document = match error {
             ClientError::Rejected { raw, .. } => raw,
-            _ => build_problem(&summary, 2, &Value::Null),
+            _ => build_problem_document(&summary, 2, &Value::Null),
         };
         Self::Detailed(Box::new(CommandErrorDetails {
             is_negative,
@@ -147,7 +147,7 @@ impl From<ClientError> for CommandError {
 
 /// Detail of a problem, for a user of the program. The registry's own sentences about tokens and conflicting changes
 /// refer to request headers, which a user does not write.
-fn user_detail(problem: &ProblemDetails) -> &str {
+fn problem_detail_for_user(problem: &ProblemDetails) -> &str {
     let names = |header: &str| problem.detail.contains(header);
     match problem.status {
         // The title already says that a token is required, and the advice on how to give one follows.
@@ -188,7 +188,7 @@ fn summarize_problem(problem: &ProblemDetails) -> String {
     parts.extend(
         title
             .into_iter()
-            .chain([user_detail(problem)])
+            .chain([problem_detail_for_user(problem)])
             .filter(|text| !text.is_empty()),
     );
     let mut line = parts.join(": ");

@@ -94,7 +94,11 @@ impl SetCollectionArgs {
     }
 }
 
-pub async fn run(command: &CollectionCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_collection(
+    command: &CollectionCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let reply = match command {
         CollectionCommand::List => return list_collections(client, console).await,
         CollectionCommand::Rm { collection } => {

@@ -75,8 +75,12 @@ impl CommandError {
     }
 
     /// A negative result with additional members in its document.
-    pub fn negative_with_members(summary: String, preamble: Vec<String>, members: &Value) -> Self {
-        let document = build_problem(&summary, 1, members);
+    pub fn negative_with_problem_members(
+        summary: String,
+        preamble: Vec<String>,
+        members: &Value,
+    ) -> Self {
+        let document = build_problem_document(&summary, 1, members);
         Self::Detailed(Box::new(CommandErrorDetails {
             is_negative: true,
             summary,
@@ -87,7 +91,7 @@ impl CommandError {
     }
 
     /// The line without flags and commands.
-    pub fn without_commands(self) -> Option<String> {
+    pub fn message_without_commands(self) -> Option<String> {
         match self {
             Self::Failed(line) | Self::Negative(line) => Some(line),
             Self::Detailed(details) => Some(details.without_commands.unwrap_or(details.summary)),
@@ -115,8 +119,8 @@ impl CommandError {
     /// Output of `--json` for this error; `None` if there is nothing to report.
     pub fn problem_document(&self) -> Option<Bytes> {
         match self {
-            Self::Failed(line) => Some(build_problem(line, 2, &Value::Null)),
-            Self::Negative(line) => Some(build_problem(line, 1, &Value::Null)),
+            Self::Failed(line) => Some(build_problem_document(line, 2, &Value::Null)),
+            Self::Negative(line) => Some(build_problem_document(line, 1, &Value::Null)),
             Self::Detailed(details) => Some(details.document.clone()),
             Self::Reported | Self::Interrupted | Self::OutputClosed => None,
         }
@@ -156,7 +160,7 @@ impl CommandError {
 }
 
 /// Builds a problem document of this program, for an error that did not come from a registry.
-pub(super) fn build_problem(detail: &str, exit_code: u8, members: &Value) -> Bytes {
+pub(super) fn build_problem_document(detail: &str, exit_code: u8, members: &Value) -> Bytes {
     let title = match exit_code {
         1 => "Negative result",
         _ => "The command failed",
@@ -224,7 +228,7 @@ mod tests {
             (told(true), 1, "type", "/problems/not-found"),
             (told(false), 2, "type", "/problems/not-found"),
             (
-                CommandError::negative_with_members(
+                CommandError::negative_with_problem_members(
                     "the line".into(),
                     Vec::new(),
                     &json!({"of": "mine"}),

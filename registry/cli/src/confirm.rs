@@ -10,7 +10,7 @@ use super::terminal;
 ///
 /// # Errors
 /// If it is not confirmed, or there is no terminal.
-pub fn confirm(action: &str, yes: bool) -> Result<(), CommandError> {
+pub fn confirm_irreversible_action(action: &str, yes: bool) -> Result<(), CommandError> {
     confirm_consequence(action, "this cannot be undone", yes)
 }
 

@@ -36,7 +36,7 @@ use file_format::{AgentCredentials, StoredCertificate, StoredLogin};
 pub(crate) use plain_http::warn_of_plain_http;
 use secret::{Secret, prompt_hidden, prompt_visible};
 use sign_in::SignInArgs;
-use stored_tokens::StoredTokens;
+use stored_tokens::StoredTokenSource;
 
 /// Subcommands of `credentials`.
 #[derive(Subcommand, Clone)]
@@ -66,7 +66,7 @@ pub struct AddCredentialsArgs {
     scheme: Option<String>,
 }
 
-pub async fn run(
+pub async fn run_credentials(
     command: &CredentialsCommand,
     client: &Client,
     console: &Console,
@@ -89,7 +89,7 @@ pub(crate) fn apply_credentials(
     card: &AgentCard,
     use_stored: bool,
 ) -> Result<(), CommandError> {
-    parsed_credentials.drop_unneeded_variables(card);
+    parsed_credentials.drop_unneeded_credentials(card);
     let ParsedCredentials {
         bearer,
         api_key,
@@ -134,8 +134,8 @@ pub(crate) fn apply_credentials(
         password: login.password.0,
     });
     if let Some(sign_in) = stored.sign_in.filter(|_| options.bearer_token.is_none()) {
-        check_same_server(card, &sign_in.declared, &origin)?;
-        options.token_source = Some(Arc::new(StoredTokens {
+        check_same_authorization_server(card, &sign_in.declared, &origin)?;
+        options.token_source = Some(Arc::new(StoredTokenSource {
             file,
             origin,
             clock: Arc::new(SystemClock),
@@ -145,7 +145,11 @@ pub(crate) fn apply_credentials(
 }
 
 /// Rejects a stored sign-in if the card now names another server: the user must agree to that one.
-fn check_same_server(card: &AgentCard, declared: &str, origin: &str) -> Result<(), CommandError> {
+fn check_same_authorization_server(
+    card: &AgentCard,
+    declared: &str,
+    origin: &str,
+) -> Result<(), CommandError> {
     let offered = oauth_schemes(card).map_err(sign_in::map_oauth_error)?;
     let mut addresses = offered
         .iter()
@@ -178,7 +182,7 @@ async fn add_credentials(
     // Checked before any prompt, because an unusable file would make the entered credentials useless.
     file.read()?;
     let called_agent = agent_call::load_called_agent(&arguments.agent, client, console).await?;
-    let interface = declared_interface(&called_agent)?;
+    let interface = require_declared_interface(&called_agent)?;
     let mut consent = SignInConsent {
         agent: arguments.agent.agent.clone(),
         origin: url_origin(&interface),
@@ -191,7 +195,7 @@ async fn add_credentials(
     };
     credential_args.warn_about_exposure();
     arguments.sign_in.warn_about_exposure();
-    let new = match credential_args.has_storable() {
+    let new = match credential_args.has_storable_credentials() {
         true => credentials_to_store(credential_args)?,
         false => prompt_for_credentials(arguments, &called_agent.card, &mut consent).await?,
     };
@@ -214,7 +218,7 @@ async fn add_credentials(
 }
 
 /// Interface for which credentials can be stored: one that the card or the user names.
-fn declared_interface(called_agent: &CalledAgent) -> Result<Url, CommandError> {
+fn require_declared_interface(called_agent: &CalledAgent) -> Result<Url, CommandError> {
     if called_agent.is_assumed {
         return Err(CommandError::new(
             "credentials cannot be stored for an assumed address; give the agent's address with --url",
@@ -473,7 +477,8 @@ mod tests {
                 .card
         };
         let token = "https://l.example/t";
-        let checked = |named: &str| check_same_server(&card(named), token, "https://a.example");
+        let checked =
+            |named: &str| check_same_authorization_server(&card(named), token, "https://a.example");
         assert!(checked(token).is_ok());
         for other in [
             "https://m.example/t",

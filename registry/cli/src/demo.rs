@@ -7,7 +7,7 @@ use a2a_crawler::SystemClock;
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentList, Registration};
 use a2a_registry_core::config::{
-    AllowPorts, Config, LogConfig, Registration as RegistrationPolicy,
+    AllowPorts, Config, LogConfig, RegistrationAccess as RegistrationPolicy,
 };
 use a2a_registry_demo::{SampleAgent, SampleAgents, start_sample_agents};
 use clap::Args;
@@ -20,7 +20,7 @@ use super::client::Client;
 use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
 use super::serve::{
-    RegistryServer, ServerConfigArgs, ServerRoles, print_stopped, read_bootstrap_token,
+    RegistryServer, ServerConfigArgs, ServerRoles, print_server_stopped, read_bootstrap_token,
 };
 use super::signals::{HangupAction, ShutdownSignals};
 use super::{DEFAULT_REGISTRY, logging, program_name};
@@ -38,7 +38,7 @@ pub struct DemoArgs {
 }
 
 /// Runs the demonstration until stopped.
-pub async fn run(arguments: DemoArgs, console: &Console) -> CommandResult {
+pub async fn run_demo(arguments: DemoArgs, console: &Console) -> CommandResult {
     let mut config = arguments.server.load_config()?;
     // Kept until the end of this function, because dropping it removes the folder.
     let folder = match &arguments.server.data_dir {
@@ -61,11 +61,11 @@ pub async fn run(arguments: DemoArgs, console: &Console) -> CommandResult {
         })?;
     let (url, token) = (server.url.clone(), server.admin_token.clone());
     let outcome = tokio::select! {
-        outcome = register_samples(&url, token, &agents, console) => outcome,
+        outcome = register_and_present_samples(&url, token, &agents, console) => outcome,
         ended = server.wait_for_end() => ended.and_then(|()| {
             Err(CommandError::new("the server ended unexpectedly; see its log"))
         }),
-        () = signals.next() => Ok(()),
+        () = signals.wait_for_signal() => Ok(()),
     };
     let stopped = match server.stop(&mut signals).await {
         Err(CommandError::Interrupted) => Err(CommandError::Interrupted),
@@ -76,7 +76,7 @@ pub async fn run(arguments: DemoArgs, console: &Console) -> CommandResult {
     };
     drop(folder);
     outcome.and(stopped)?;
-    print_stopped(console)
+    print_server_stopped(console)
 }
 
 fn use_temporary_folder(config: &mut Config) -> Result<tempfile::TempDir, CommandError> {
@@ -118,7 +118,7 @@ fn suggest_demo_port(error: CommandError) -> CommandError {
 
 /// Registers the agents over the socket, waits until they are searchable, prints what to try, and then waits for the
 /// end of the process.
-async fn register_samples(
+async fn register_and_present_samples(
     url: &str,
     admin_token: Option<String>,
     agents: &SampleAgents,
@@ -172,7 +172,7 @@ fn print_next_steps(
     for (agent, id) in agents.agents.iter().zip(agent_ids) {
         console.print_line(&format!("  {:<18} {:<32} {id}", agent.name, agent.protocol))?;
     }
-    let options = registry_options(url, token);
+    let options = registry_command_flags(url, token);
     let program = program_name::program_name();
     console.print_line("")?;
     console.print_line(&format!("admin token: {token}"))?;
@@ -191,7 +191,7 @@ fn print_next_steps(
 
 /// Options with which a command calls this registry anonymously. Without them, it would use another registry's
 /// settings from the environment.
-fn registry_options(url: &str, token: &str) -> String {
+fn registry_command_flags(url: &str, token: &str) -> String {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut options = String::new();
     let usual = variable("A2A_REGISTRY_URL");

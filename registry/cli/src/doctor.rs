@@ -61,7 +61,11 @@ impl DoctorCheck {
 }
 
 /// Checks everything without changing anything: done if nothing fails.
-pub async fn run(arguments: &DoctorArgs, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_doctor(
+    arguments: &DoctorArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let mut checks = Vec::new();
     match arguments.local.load_config() {
         Err(CommandError::Failed(line)) => {
@@ -74,12 +78,14 @@ pub async fn run(arguments: &DoctorArgs, client: &Client, console: &Console) -> 
                 CheckStatus::Ok,
                 "is valid",
             ));
-            checks.push(check_descriptors(DescriptorBudget::for_process(&config)));
+            checks.push(check_file_descriptors(DescriptorBudget::for_process(
+                &config,
+            )));
             checks.push(check_data_folder(&config.store.data_dir));
             checks.push(check_database(&config).await);
             checks.extend(check_account_names(&config).await);
             if arguments.verify {
-                checks.extend(check_cards(&config).await);
+                checks.extend(check_stored_cards(&config).await);
             }
         }
     }
@@ -103,9 +109,9 @@ pub async fn run(arguments: &DoctorArgs, client: &Client, console: &Console) -> 
 }
 
 /// Whether a process started from here can open as many files as it needs.
-fn check_descriptors(budget: DescriptorBudget) -> DoctorCheck {
+fn check_file_descriptors(budget: DescriptorBudget) -> DoctorCheck {
     let check = |verdict, detail| DoctorCheck::new("file descriptors", verdict, detail);
-    match (budget.shortage(), budget.summary()) {
+    match (budget.shortage_message(), budget.summary()) {
         (Some(line), _) => check(CheckStatus::Fail, line),
         (None, (true, line)) => check(CheckStatus::Ok, line),
         (None, (false, line)) => check(CheckStatus::Warn, line),
@@ -152,7 +158,7 @@ fn is_database_missing(config: &Config) -> bool {
 }
 
 /// Hashes every stored card: one result for all, and one for each damaged card.
-async fn check_cards(config: &Config) -> Vec<DoctorCheck> {
+async fn check_stored_cards(config: &Config) -> Vec<DoctorCheck> {
     let check = |verdict, detail: String| DoctorCheck::new("cards", verdict, detail);
     // Hidden if standard error is not a terminal.
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -239,7 +245,7 @@ async fn check_registry(client: &Client) -> DoctorCheck {
         Err(error) => check(CheckStatus::Warn, error.to_string()),
         Ok((200, Some(_))) => check(CheckStatus::Ok, format!("{} is ready", client.base_url())),
         Ok((status, body)) => {
-            let broken = failing_checks(body.as_ref());
+            let broken = failing_readiness_checks(body.as_ref());
             let reason = if broken.is_empty() {
                 format!("it responds with HTTP {status}")
             } else {
@@ -254,7 +260,7 @@ async fn check_registry(client: &Client) -> DoctorCheck {
 }
 
 /// Failing checks of `/readyz`.
-fn failing_checks(body: Option<&Value>) -> String {
+fn failing_readiness_checks(body: Option<&Value>) -> String {
     let checks = body
         .and_then(|body| body.get("checks"))
         .and_then(Value::as_array);
@@ -304,7 +310,10 @@ mod tests {
             {"name": "database", "ok": true, "detail": "answers"},
             {"name": "index", "ok": false, "detail": "is 20000 ms behind"},
         ]});
-        assert_eq!(failing_checks(Some(&body)), "index is 20000 ms behind");
-        assert_eq!(failing_checks(None), "");
+        assert_eq!(
+            failing_readiness_checks(Some(&body)),
+            "index is 20000 ms behind"
+        );
+        assert_eq!(failing_readiness_checks(None), "");
     }
 }

@@ -107,27 +107,40 @@ pub struct DomainArg {
     pub(super) domain: String,
 }
 
-pub async fn run(command: &DomainCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_domain(
+    command: &DomainCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     match command {
         DomainCommand::Show { name, attempts } => {
             let reply = client.domain(&name.domain).await?;
             console.print_result(&reply, || print_domain(console, &reply.value, *attempts))
         }
         DomainCommand::List(page) => list_domains(page, client, console).await,
-        DomainCommand::Vouch(arguments) => domain_vouch::run(arguments, client, console).await,
+        DomainCommand::Vouch(arguments) => {
+            domain_vouch::run_domain_vouch(arguments, client, console).await
+        }
         DomainCommand::Recrawl { name, full } => recrawl_domain(name, *full, client, console).await,
         DomainCommand::Rm { name, source, yes } => {
-            domain_removal::run(&name.domain, source.as_deref(), *yes, client, console).await
+            domain_removal::run_domain_removal(
+                &name.domain,
+                source.as_deref(),
+                *yes,
+                client,
+                console,
+            )
+            .await
         }
         DomainCommand::Verify(name) => verify_domain(name, client, console).await,
         DomainCommand::Transfer { name, account } => {
             transfer_domain(name, account, client, console).await
         }
         DomainCommand::NewGeneration { name, reason } => {
-            start_generation(name, reason, client, console).await
+            start_domain_generation(name, reason, client, console).await
         }
         DomainCommand::Key { name, kid, jwk, .. } => {
-            set_key(name, kid, jwk.as_deref(), client, console).await
+            enrol_or_withdraw_key(name, kid, jwk.as_deref(), client, console).await
         }
         DomainCommand::Set {
             name,
@@ -180,7 +193,7 @@ async fn transfer_domain(
     })
 }
 
-async fn start_generation(
+async fn start_domain_generation(
     name: &DomainArg,
     reason: &str,
     client: &Client,
@@ -200,7 +213,7 @@ async fn start_generation(
 }
 
 /// Enrols a key from a file, or withdraws it if no file is given.
-async fn set_key(
+async fn enrol_or_withdraw_key(
     name: &DomainArg,
     kid: &str,
     file: Option<&std::path::Path>,
@@ -284,13 +297,13 @@ async fn list_domains(page: &PageArgs, client: &Client, console: &Console) -> Co
             domain.domain.clone(),
             domain.state.to_string(),
             domain.agents.len().to_string(),
-            source_state_counts(&domain.sources),
+            format_source_states(&domain.sources),
         ]
     })
 }
 
 /// Number of sources by state: `3 fresh, 1 stale`. Absent catalogs are omitted, because most domains have none.
-fn source_state_counts(sources: &[SourceView]) -> String {
+fn format_source_states(sources: &[SourceView]) -> String {
     let mut counts: BTreeMap<&OpenEnum<SourceState>, usize> = BTreeMap::new();
     for source in sources
         .iter()

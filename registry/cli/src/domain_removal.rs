@@ -6,11 +6,11 @@ use serde_json::json;
 use super::client::Client;
 use super::client_error::not_found_as_none;
 use super::command_error::{CommandError, CommandResult};
-use super::confirm::confirm;
+use super::confirm::confirm_irreversible_action;
 use super::console::Console;
 
 /// Removes it after confirmation, and prints what remains.
-pub async fn run(
+pub async fn run_domain_removal(
     domain: &str,
     source: Option<&str>,
     yes: bool,
@@ -25,7 +25,7 @@ pub async fn run(
                 "withdrawing your registration of {} at {}",
                 source.url, view.domain
             );
-            confirm(&what, yes)?;
+            confirm_irreversible_action(&what, yes)?;
             client.delete_source(&view.domain, &source.id).await?;
             let line = format!("your registration of {} is withdrawn", source.url);
             (
@@ -43,9 +43,9 @@ pub async fn run(
                      have registered (agents visible to you: {agents})"
                 )
             };
-            confirm(&action, yes)?;
+            confirm_irreversible_action(&action, yes)?;
             client.delete_domain(&view.domain).await?;
-            removal_result(&view, client).await?
+            determine_removal_result(&view, client).await?
         }
     };
     console.print_result(&document, || console.print_line(&message))
@@ -53,7 +53,7 @@ pub async fn run(
 
 /// Result of the removal. A domain with sources of others stays, and only the caller's registrations are withdrawn.
 /// `removed` is null if the caller no longer sees the domain and never saw all of it.
-async fn removal_result(
+async fn determine_removal_result(
     view: &DomainView,
     client: &Client,
 ) -> Result<(serde_json::Value, String), CommandError> {

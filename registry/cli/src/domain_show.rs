@@ -33,7 +33,7 @@ pub fn print_domain(
     // A terminal gets a short view; piped output has everything.
     let whole = !console.interactive;
     table::print_fields(console, &domain_fields(domain, whole))?;
-    detail_lines(domain, attempts, whole)
+    domain_detail_lines(domain, attempts, whole)
         .iter()
         .try_for_each(|line| console.print_line(line))
 }
@@ -49,7 +49,7 @@ fn domain_fields(domain: &DomainView, show_all: bool) -> Vec<(&'static str, Stri
     };
     let proofs: Vec<_> = domain.proofs.iter().map(format_proof).collect();
     let agents: Vec<_> = domain.agents.iter().map(ToString::to_string).collect();
-    let shown = agents.len().min(list_limit(MAX_AGENTS, show_all));
+    let shown = agents.len().min(shown_entry_limit(MAX_AGENTS, show_all));
     let mut agent_list = agents[..shown].join(", ");
     if agents.len() > shown {
         agent_list.push_str(&format!(" and {} more", agents.len() - shown));
@@ -79,7 +79,7 @@ fn domain_fields(domain: &DomainView, show_all: bool) -> Vec<(&'static str, Stri
 }
 
 /// Number of entries shown of a list.
-const fn list_limit(limit: usize, show_all: bool) -> usize {
+const fn shown_entry_limit(limit: usize, show_all: bool) -> usize {
     if show_all { usize::MAX } else { limit }
 }
 
@@ -129,11 +129,11 @@ fn format_fingerprint(owner_fingerprint: &OwnerFingerprint) -> String {
 }
 
 /// Lists of the domain, each cut to fit the screen.
-fn detail_lines(domain: &DomainView, attempts: bool, show_all: bool) -> Vec<String> {
+fn domain_detail_lines(domain: &DomainView, attempts: bool, show_all: bool) -> Vec<String> {
     let mut lines = Vec::new();
     let (max_reasons, max_checks) = (
-        list_limit(MAX_REASONS, show_all),
-        list_limit(MAX_CHECKS, show_all),
+        shown_entry_limit(MAX_REASONS, show_all),
+        shown_entry_limit(MAX_CHECKS, show_all),
     );
     let reasons = domain.not_listed.iter();
     lines.extend(
@@ -142,7 +142,7 @@ fn detail_lines(domain: &DomainView, attempts: bool, show_all: bool) -> Vec<Stri
             .map(|reason| format!("not listed: {reason}")),
     );
     push_omitted_count(&mut lines, "reasons", domain.not_listed.len(), max_reasons);
-    let max_sources = list_limit(MAX_SOURCES, show_all || attempts);
+    let max_sources = shown_entry_limit(MAX_SOURCES, show_all || attempts);
     for source in domain.sources.iter().take(max_sources) {
         lines.push(source_line(source, show_all));
         if attempts {
@@ -227,42 +227,39 @@ fn source_line(source: &SourceView, show_all: bool) -> String {
     if let Some(limit) = &source.limit_met {
         line.push_str(&format!("; no agent was created from it: {limit}"));
     }
+    let max_columns = shown_entry_limit(MAX_FAILURE_COLUMNS, show_all);
     // Most domains have no catalog, so an absent one is not a failure.
     let attempts: Vec<&AttemptView> = source.last_attempt.iter().chain(&source.attempts).collect();
     if source.state != SourceState::Absent && !attempts.is_empty() {
-        let failures = || attempts.iter().filter(|attempt| has_failed(attempt));
+        let failures = || attempts.iter().filter(|one| attempt_has_failed(one));
         line.push_str(&format!(
             "; {1} of the last {0} attempts failed",
             attempts.len(),
             failures().count()
         ));
         if let Some(last) = failures().next() {
-            let detail = terminal::escape_and_truncate(
-                &last.detail,
-                list_limit(MAX_FAILURE_COLUMNS, show_all),
-            );
+            let detail = terminal::escape_and_truncate(&last.detail, max_columns);
             line.push_str(&format!(
                 ", the latest at {}: {}{}, {detail}",
                 last.at.to_readable(),
                 last.outcome,
-                status_suffix(last)
+                http_status_suffix(last)
             ));
         }
     }
     if let Some(read) = attempts.iter().find(|attempt| attempt.outcome == "catalog") {
-        let detail =
-            terminal::escape_and_truncate(&read.detail, list_limit(MAX_FAILURE_COLUMNS, show_all));
+        let detail = terminal::escape_and_truncate(&read.detail, max_columns);
         line.push_str(&format!("; {detail}"));
     }
     if let Some(uptime) = source.uptime() {
         line.push_str(&format!("; {uptime}"));
     }
-    line.push_str(&caching_line(source));
+    line.push_str(&cache_header_suffix(source));
     line
 }
 
 /// Caching headers of a source, as the end of its line.
-fn caching_line(source: &SourceView) -> String {
+fn cache_header_suffix(source: &SourceView) -> String {
     let mut line = String::new();
     let validators: Vec<&str> = source
         .validators
@@ -283,14 +280,14 @@ fn caching_line(source: &SourceView) -> String {
 }
 
 /// Whether an attempt returned neither content nor 304.
-fn has_failed(attempt: &AttemptView) -> bool {
+fn attempt_has_failed(attempt: &AttemptView) -> bool {
     !matches!(
         attempt.outcome.as_str(),
         "card" | "catalog" | "not_modified"
     )
 }
 
-fn status_suffix(attempt: &AttemptView) -> String {
+fn http_status_suffix(attempt: &AttemptView) -> String {
     let status = attempt.status.map(|status| format!(" {status}"));
     status.unwrap_or_default()
 }
@@ -304,7 +301,7 @@ fn attempt_line(source: &SourceView, attempt: &AttemptView) -> String {
         "{} {}{}{}{}{} in {} ms: {}",
         attempt.at.to_readable(),
         attempt.outcome,
-        status_suffix(attempt),
+        http_status_suffix(attempt),
         cache.unwrap_or_default(),
         address.unwrap_or_default(),
         other_url.unwrap_or_default(),
@@ -412,11 +409,11 @@ mod tests {
         let line = "source https://a.example/card.json: stale, no next fetch; \
                     of the last 4 attempts 2 failed, the latest at 1970-01-01 00:00:03 UTC: timeout, so it was";
         assert_eq!(
-            detail_lines(&domain(vec![one.clone()]), false, false),
+            domain_detail_lines(&domain(vec![one.clone()]), false, false),
             [line]
         );
         assert_eq!(
-            detail_lines(&domain(vec![one]), true, false),
+            domain_detail_lines(&domain(vec![one]), true, false),
             [
                 line,
                 "  1970-01-01 00:00:04 UTC not_modified (revalidated) in 7 ms: so it was",
@@ -492,9 +489,10 @@ mod tests {
     fn a_domain_with_three_sources_and_many_attempts_fits_on_one_screen() {
         let many = || source((0..20).rev().map(|at| attempt(at, "timeout")).collect());
         let view = domain(vec![many(), many(), many()]);
-        let shown = domain_fields(&view, false).len() + detail_lines(&view, false, false).len();
+        let shown =
+            domain_fields(&view, false).len() + domain_detail_lines(&view, false, false).len();
         assert!(shown <= SCREEN, "{shown}");
-        let told = detail_lines(&view, true, false);
+        let told = domain_detail_lines(&view, true, false);
         let of_attempts: Vec<&String> = told.iter().filter(|line| line.starts_with(' ')).collect();
         assert_eq!(of_attempts.len(), 60);
         assert!(of_attempts[..20].is_sorted_by(|newer, older| newer > older));
@@ -526,13 +524,13 @@ mod tests {
             expires: None,
         };
         view.challenges = vec![challenge; 3];
-        let told = detail_lines(&view, false, false);
+        let told = domain_detail_lines(&view, false, false);
         let shown = domain_fields(&view, false).len() + told.len();
         assert!(shown <= SCREEN, "{shown}: {told:#?}");
         for left in ["54 more reasons", "90 more sources", "15 more proof checks"] {
             assert!(told.iter().any(|line| line.contains(left)), "{left}");
         }
-        let piped = detail_lines(&view, false, true);
+        let piped = domain_detail_lines(&view, false, true);
         assert!(
             !piped.iter().any(|line| line.contains(" more ")),
             "{piped:#?}"

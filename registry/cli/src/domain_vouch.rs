@@ -32,7 +32,11 @@ pub struct VouchArgs {
     end_owner: bool,
 }
 
-pub async fn run(arguments: &VouchArgs, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_domain_vouch(
+    arguments: &VouchArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let domain = &arguments.name.domain;
     if arguments.end_owner {
         client.end_owner_vouch(domain).await?;

@@ -34,7 +34,11 @@ pub enum GroupCommand {
     },
 }
 
-pub async fn run(command: &GroupCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_group(
+    command: &GroupCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let reply = match command {
         GroupCommand::List(page) => return list_groups(page, client, console).await,
         GroupCommand::Rm { group } => {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::client::Client;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::review::format_change;
+use super::review::format_review_change;
 use super::terminal;
 
 /// Arguments of `waiting`.
@@ -24,9 +24,13 @@ pub struct InboxArgs {
     end_feed: bool,
 }
 
-pub async fn run(arguments: &InboxArgs, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_waiting(
+    arguments: &InboxArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     if arguments.new_feed || arguments.end_feed {
-        return change_feed(arguments, client, console).await;
+        return renew_or_end_feed(arguments, client, console).await;
     }
     let reply = client.waiting().await?;
     let inbox = &reply.value;
@@ -51,7 +55,7 @@ fn print_inbox(inbox: &Waiting, console: &Console) -> Result<(), CommandError> {
             review.id,
             review.name,
             review.domain,
-            format_change(review),
+            format_review_change(review),
             due.unwrap_or_default()
         ))?;
     }
@@ -76,7 +80,11 @@ fn print_inbox(inbox: &Waiting, console: &Console) -> Result<(), CommandError> {
 }
 
 /// Renews the address of the feed, or ends the feed.
-async fn change_feed(arguments: &InboxArgs, client: &Client, console: &Console) -> CommandResult {
+async fn renew_or_end_feed(
+    arguments: &InboxArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     if arguments.new_feed {
         let reply = client.renew_feed().await?;
         return console.print_result(&reply, || console.print_line(&reply.value.url));

@@ -200,7 +200,7 @@ enum Command {
 }
 
 /// Runs the command in these arguments, which begin with the program's name, and returns the exit code.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn run_command_line(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -217,7 +217,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return report_result(Err(failure), &console);
         }
     };
-    let ended = runtime.block_on(Box::pin(dispatch(cli, &console)));
+    let ended = runtime.block_on(Box::pin(dispatch_command(cli, &console)));
     let code = report_result(ended, &console);
     // Remaining work has had its time to finish, or a second signal ended it.
     runtime.shutdown_background();
@@ -260,54 +260,60 @@ fn single_line_message(message: &str) -> String {
     format!("{line}; see --help")
 }
 
-async fn dispatch(cli: Cli, console: &Console) -> CommandResult {
+async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
     let Cli {
         connection,
         command,
     } = cli;
     // These start logging themselves, as their configuration says.
     if !matches!(command, Command::Serve(_) | Command::Demo(_)) {
-        logging::start_if_requested()?;
+        logging::start_logging_if_requested()?;
     }
     let client = || {
         let limit = connection.registry_timeout.map(Duration::from_secs);
         Client::new(&connection.registry, connection.token.as_deref(), limit)
     };
     match command {
-        Command::Serve(arguments) => serve::run(arguments, console).await,
-        Command::Demo(arguments) => demo::run(arguments, console).await,
-        Command::Lint(arguments) => lint::run(&arguments, console).await,
-        Command::Sign(arguments) => sign::run(&arguments, console).await,
-        Command::Model(command) => model::run(&command, console).await,
+        Command::Serve(arguments) => serve::run_serve(arguments, console).await,
+        Command::Demo(arguments) => demo::run_demo(arguments, console).await,
+        Command::Lint(arguments) => lint::run_lint(&arguments, console).await,
+        Command::Sign(arguments) => sign::run_sign(&arguments, console).await,
+        Command::Model(command) => model::run_model(&command, console).await,
         Command::Migrate(arguments) => maintenance::migrate_database(&arguments, console).await,
         Command::Openapi => maintenance::print_openapi(console),
         Command::Completions(arguments) => maintenance::print_completions(&arguments, console),
         Command::Token(token::TokenCommand::ResetAdmin(arguments)) => {
             token::reset_admin_token(&arguments, console).await
         }
-        Command::Register(arguments) => register::run(&arguments, &client()?, console).await,
-        Command::Domain(command) => domain::run(&command, &client()?, console).await,
-        Command::Search(arguments) => search::run(&arguments, &client()?, console).await,
-        Command::Show(arguments) => show::run(&arguments, &client()?, console).await,
-        Command::Send(arguments) => send::run(&arguments, &client()?, console).await,
-        Command::Mcp(arguments) => mcp::run(&arguments, client()?).await,
-        Command::Credentials(command) => credentials::run(&command, &client()?, console).await,
-        Command::Task(command) => task::run(&command, &client()?, console).await,
-        Command::Review(command) => review::run(&command, &client()?, console).await,
-        Command::Agent(command) => agent::run(&command, &client()?, console).await,
-        Command::Token(command) => token::run(&command, &client()?, console).await,
-        Command::Session(command) => session::run(&command, &client()?, console).await,
-        Command::Account(command) => account::run(&command, &client()?, console).await,
-        Command::Group(command) => group::run(&command, &client()?, console).await,
-        Command::Collection(command) => collection::run(&command, &client()?, console).await,
-        Command::Policy(command) => policy::run(&command, &client()?, console).await,
-        Command::Waiver(command) => waiver::run(&command, &client()?, console).await,
+        Command::Register(arguments) => {
+            register::run_register(&arguments, &client()?, console).await
+        }
+        Command::Domain(command) => domain::run_domain(&command, &client()?, console).await,
+        Command::Search(arguments) => search::run_search(&arguments, &client()?, console).await,
+        Command::Show(arguments) => show::run_show(&arguments, &client()?, console).await,
+        Command::Send(arguments) => send::run_send(&arguments, &client()?, console).await,
+        Command::Mcp(arguments) => mcp::run_mcp(&arguments, client()?).await,
+        Command::Credentials(command) => {
+            credentials::run_credentials(&command, &client()?, console).await
+        }
+        Command::Task(command) => task::run_task(&command, &client()?, console).await,
+        Command::Review(command) => review::run_review(&command, &client()?, console).await,
+        Command::Agent(command) => agent::run_agent(&command, &client()?, console).await,
+        Command::Token(command) => token::run_token(&command, &client()?, console).await,
+        Command::Session(command) => session::run_session(&command, &client()?, console).await,
+        Command::Account(command) => account::run_account(&command, &client()?, console).await,
+        Command::Group(command) => group::run_group(&command, &client()?, console).await,
+        Command::Collection(command) => {
+            collection::run_collection(&command, &client()?, console).await
+        }
+        Command::Policy(command) => policy::run_policy(&command, &client()?, console).await,
+        Command::Waiver(command) => waiver::run_waiver(&command, &client()?, console).await,
         Command::Whoami => account::whoami(&client()?, console).await,
-        Command::Waiting(arguments) => inbox::run(&arguments, &client()?, console).await,
+        Command::Waiting(arguments) => inbox::run_waiting(&arguments, &client()?, console).await,
         Command::Reindex(arguments) => {
             maintenance::rebuild_index(&arguments, &client()?, console).await
         }
-        Command::Doctor(arguments) => doctor::run(&arguments, &client()?, console).await,
+        Command::Doctor(arguments) => doctor::run_doctor(&arguments, &client()?, console).await,
     }
 }
 

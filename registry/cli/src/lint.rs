@@ -35,7 +35,7 @@ pub struct LintArgs {
 /// Report of `lint --json` for one card. A card that cannot be read has a problem document with the same `source`
 /// instead.
 #[derive(Debug, Serialize)]
-struct LintReport {
+struct CardLintReport {
     /// File or URL, as given.
     source: String,
     /// The wire format the card was read as.
@@ -52,7 +52,7 @@ struct LintReport {
 ///
 /// # Errors
 /// If one cannot be read or is not a card; the others are checked nevertheless.
-pub async fn run(arguments: &LintArgs, console: &Console) -> CommandResult {
+pub async fn run_lint(arguments: &LintArgs, console: &Console) -> CommandResult {
     if arguments.rules {
         console.print_lines(&a2a_card::rules_as_markdown())?;
         return Ok(CommandOutcome::Done);
@@ -63,7 +63,7 @@ pub async fn run(arguments: &LintArgs, console: &Console) -> CommandResult {
     for source in &arguments.cards {
         let result = match load_card(source).await {
             Ok(loaded) => lint_card(source, &loaded, arguments.sarif),
-            Err(failure) => LintResult::unreadable(failure),
+            Err(failure) => CardLintResult::unreadable(failure),
         };
         if let Some(judged) = result.sarif_log {
             merge_sarif_logs(&mut sarif_log, judged);
@@ -80,7 +80,7 @@ pub async fn run(arguments: &LintArgs, console: &Console) -> CommandResult {
             Err(failure) => {
                 unreadable = true;
                 if console.json && !arguments.sarif {
-                    console.print_raw_json(&problem_with_source(&failure, source))?;
+                    console.print_raw_json(&unreadable_card_problem(&failure, source))?;
                 }
                 failure.print();
             }
@@ -110,7 +110,7 @@ fn merge_sarif_logs(merged: &mut Option<Value>, log: Value) {
 }
 
 /// The problem document of a card that could not be read.
-fn problem_with_source(error: &CommandError, source: &str) -> Vec<u8> {
+fn unreadable_card_problem(error: &CommandError, source: &str) -> Vec<u8> {
     let document = error.problem_document().unwrap_or_default();
     let mut document: Value = serde_json::from_slice(&document).unwrap_or_default();
     document["source"] = source.into();
@@ -145,26 +145,26 @@ pub async fn load_card(source: &str) -> Result<LoadedCard, CommandError> {
         Box::new(std::fs::File::open(source).map_err(read_error)?)
     };
     Ok(LoadedCard {
-        bytes: read_bounded(reader, MAX_CARD_BYTES).map_err(read_error)?,
+        bytes: read_one_past_limit(reader, MAX_CARD_BYTES).map_err(read_error)?,
         url: None,
     })
 }
 
 /// Reads to the end, or to one byte more than the limit, so that the caller can tell that the input is too long.
-pub fn read_bounded(reader: impl Read, limit: usize) -> std::io::Result<Vec<u8>> {
+pub fn read_one_past_limit(reader: impl Read, limit: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// Result for one card.
-struct LintResult {
-    report: Result<LintReport, CommandError>,
+struct CardLintResult {
+    report: Result<CardLintReport, CommandError>,
     /// SARIF log, if one was requested.
     sarif_log: Option<Value>,
 }
 
-impl LintResult {
+impl CardLintResult {
     fn unreadable(error: CommandError) -> Self {
         Self {
             report: Err(error),
@@ -173,12 +173,12 @@ impl LintResult {
     }
 }
 
-fn lint_card(source: &str, card: &LoadedCard, sarif: bool) -> LintResult {
+fn lint_card(source: &str, card: &LoadedCard, sarif: bool) -> CardLintResult {
     let bytes = card.bytes.as_slice();
     let parsed = match a2a_card::parse_card(bytes) {
         Ok(parsed) => parsed,
         Err(error) => {
-            return LintResult {
+            return CardLintResult {
                 sarif_log: sarif
                     .then(|| a2a_card::parse_error_sarif_log(source, &error, PROGRAM_VERSION)),
                 report: Err(CommandError::new(format!("{source}: {error}"))),
@@ -191,9 +191,9 @@ fn lint_card(source: &str, card: &LoadedCard, sarif: bool) -> LintResult {
         ..LintContext::default()
     };
     let findings = a2a_card::all_findings_with_context(&parsed, bytes, context);
-    LintResult {
+    CardLintResult {
         sarif_log: sarif.then(|| a2a_card::sarif_log(source, bytes, &findings, PROGRAM_VERSION)),
-        report: Ok(LintReport {
+        report: Ok(CardLintReport {
             source: source.to_owned(),
             family: parsed.family.as_str().to_owned(),
             reason: parsed.reason,
@@ -203,7 +203,7 @@ fn lint_card(source: &str, card: &LoadedCard, sarif: bool) -> LintResult {
     }
 }
 
-impl LintReport {
+impl CardLintReport {
     fn count_findings(&self, severity: &str) -> usize {
         let findings = self.findings.iter();
         findings

@@ -51,7 +51,7 @@ fn silence_http_library(filter: EnvFilter, filter_text: &str) -> EnvFilter {
 }
 
 /// Starts logging for a client command, only if the variable requests it.
-pub fn start_if_requested() -> Result<(), CommandError> {
+pub fn start_logging_if_requested() -> Result<(), CommandError> {
     match std::env::var_os(FILTER_VARIABLE) {
         Some(_) => start_logging(&LogConfig::default()),
         None => Ok(()),

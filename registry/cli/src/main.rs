@@ -19,5 +19,5 @@ fn main() -> ExitCode {
     // Runs first, so that no other TLS implementation can have been chosen. An error only means that one was installed
     // already, which is impossible here.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    a2a_registry::run(std::env::args_os())
+    a2a_registry::run_command_line(std::env::args_os())
 }

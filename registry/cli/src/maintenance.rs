@@ -24,7 +24,7 @@ pub struct CompletionsArgs {
 
 /// Migrates the database to this program's schema.
 pub async fn migrate_database(arguments: &OfflineArgs, console: &Console) -> CommandResult {
-    let migrations = maintenance::migrate(&arguments.load_config()?).await?;
+    let migrations = maintenance::migrate_database(&arguments.load_config()?).await?;
     console.print_result(&json!({ "migrations": migrations }), || {
         if migrations.is_empty() {
             console.print_line("the database is up to date; nothing was changed")?;
@@ -59,7 +59,7 @@ pub async fn rebuild_index(
                 )));
             }
             let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy::default()));
-            let agents = maintenance::reindex(config, clock, entropy).await?;
+            let agents = maintenance::rebuild_index_offline(config, clock, entropy).await?;
             console.print_result(&json!({ "agents": agents }), || {
                 console.print_line(&format!("the index was rebuilt: {agents} agents"))
             })

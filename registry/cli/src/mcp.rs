@@ -10,8 +10,8 @@ mod talk_tool;
 use std::sync::Arc;
 
 use a2a_registry_core::protocol_versions;
-use a2a_registry_http::mcp::{ToolServer, ToolSource, tools, unknown_tool_error};
-use batch_splitter::BatchSplitter;
+use a2a_registry_http::mcp::{ToolServer, ToolSource, registry_tools, unknown_tool_error};
+use batch_splitter::McpBatchSplitter;
 use clap::Args;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -59,16 +59,16 @@ struct StdioMcpServer {
 
 /// Response of the registry to a call.
 #[derive(Deserialize)]
-struct RegistryReply {
+struct RegistryToolReply {
     result: Option<CallToolResult>,
     error: Option<ErrorData>,
 }
 
 /// Serves the client on standard input and output until it closes its side, or the process is stopped.
-pub async fn run(arguments: &McpArgs, client: Client) -> CommandResult {
+pub async fn run_mcp(arguments: &McpArgs, client: Client) -> CommandResult {
     let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
     let (input, output) = stdio_pipes();
-    let transport = AsyncRwTransport::new(BatchSplitter::new(input), output);
+    let transport = AsyncRwTransport::new(McpBatchSplitter::new(input), output);
     let transport = transport.with_max_line_length(MAX_MESSAGE_BYTES);
     let client = Arc::new(client);
     let (call_queue, mut queued_calls) = mpsc::channel(MAX_CONCURRENT_CALLS);
@@ -77,21 +77,21 @@ pub async fn run(arguments: &McpArgs, client: Client) -> CommandResult {
         call_queue,
     };
     let cancellation = CancellationToken::new();
-    let mut serving = std::pin::pin!(serve_client(server, transport, cancellation.clone()));
+    let mut serving = std::pin::pin!(serve_mcp_client(server, transport, cancellation.clone()));
     let mut active_calls = FuturesUnordered::new();
     loop {
         tokio::select! {
             served = &mut serving => return served,
-            () = signals.next(), if !cancellation.is_cancelled() => cancellation.cancel(),
+            () = signals.wait_for_signal(), if !cancellation.is_cancelled() => cancellation.cancel(),
             Some(call) = queued_calls.recv(), if active_calls.len() < MAX_CONCURRENT_CALLS => {
-                active_calls.push(talk_tool::run_call(&client, call, arguments.plaintext));
+                active_calls.push(talk_tool::run_talk_call(&client, call, arguments.plaintext));
             }
             Some(()) = active_calls.next() => {}
         }
     }
 }
 
-async fn serve_client<T>(
+async fn serve_mcp_client<T>(
     server: StdioMcpServer,
     transport: T,
     cancellation: CancellationToken,
@@ -120,7 +120,7 @@ where
 }
 
 /// Error as the result of a tool.
-fn error_result(message: &str) -> CallToolResult {
+fn tool_error_result(message: &str) -> CallToolResult {
     let sentence = terminal::escape_and_truncate(message.trim_end_matches('.'), MAX_ERROR_COLUMNS);
     let mut characters = sentence.chars();
     let first = characters.next().into_iter().flat_map(char::to_uppercase);
@@ -143,19 +143,19 @@ impl StdioMcpServer {
         });
         // The newest revision without metadata in each request.
         let [_, revision, ..] = protocol_versions::MCP_VERSIONS;
-        let reply: RegistryReply = match self.client.send_mcp_message(revision, &call).await {
+        let reply: RegistryToolReply = match self.client.send_mcp_message(revision, &call).await {
             Ok(answer) => answer.value,
-            Err(error) => return Ok(error_result(&self.describe_error(&error))),
+            Err(error) => return Ok(tool_error_result(&self.describe_error(&error))),
         };
         match reply {
-            RegistryReply {
+            RegistryToolReply {
                 error: Some(error), ..
             } => Err(error),
-            RegistryReply {
+            RegistryToolReply {
                 result: Some(result),
                 ..
             } => Ok(result),
-            _ => Ok(error_result(
+            _ => Ok(tool_error_result(
                 "the registry's response to this call has neither result nor error",
             )),
         }
@@ -176,7 +176,7 @@ impl StdioMcpServer {
             Err(_) => None,
         };
         let talked = result.unwrap_or_else(|| Err("this program is shutting down".to_owned()));
-        talked.unwrap_or_else(|sentence| error_result(&sentence))
+        talked.unwrap_or_else(|sentence| tool_error_result(&sentence))
     }
 
     fn describe_error(&self, error: &ClientError) -> String {
@@ -186,17 +186,17 @@ impl StdioMcpServer {
                  its version does not support it",
                 self.client.base_url()
             ),
-            _ => error.without_commands(),
+            _ => error.message_without_commands(),
         }
     }
 }
 
 impl ToolSource for StdioMcpServer {
     fn tools(&self) -> Vec<Tool> {
-        tools()
+        registry_tools()
             .iter()
             .cloned()
-            .chain([talk_tool::tool_definition()])
+            .chain([talk_tool::talk_tool_definition()])
             .collect()
     }
 
@@ -220,14 +220,14 @@ impl ToolSource for StdioMcpServer {
             if name == talk_tool::TOOL_NAME {
                 return Ok(self.call_agent(arguments).await);
             }
-            match tools().iter().any(|tool| tool.name == name) {
+            match registry_tools().iter().any(|tool| tool.name == name) {
                 true => self.call_registry_tool(&name, arguments).await,
                 false => Err(unknown_tool_error(&name)),
             }
         };
         let mut result = tokio::select! {
             result = tool_call => result?,
-            () = context.ct.cancelled() => error_result("the call was cancelled"),
+            () = context.ct.cancelled() => tool_error_result("the call was cancelled"),
         };
         result.result_type = Some(ResultType::COMPLETE);
         Ok(result)

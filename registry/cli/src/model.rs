@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use a2a_registry_core::config::Config;
 use a2a_registry_embed::InstalledModel;
-use a2a_registry_server::maintenance::{self, EmbeddedModel, EmbeddingProgress};
+use a2a_registry_server::maintenance::{self, EmbeddingProgress, ModelEmbeddingProgress};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
@@ -47,7 +47,7 @@ struct ModelView {
     #[serde(flatten)]
     about: Option<a2a_registry_embed::ModelDescription>,
     /// Progress with the agents; `None` until a server has started with it.
-    agents: Option<EmbeddedModel>,
+    agents: Option<ModelEmbeddingProgress>,
 }
 
 impl From<InstalledModel> for ModelView {
@@ -63,10 +63,10 @@ impl From<InstalledModel> for ModelView {
 }
 
 /// Installs a model, or shows the installed ones.
-pub async fn run(command: &ModelCommand, console: &Console) -> CommandResult {
+pub async fn run_model(command: &ModelCommand, console: &Console) -> CommandResult {
     match command {
         ModelCommand::Install(arguments) => install_model(arguments, console).await,
-        ModelCommand::Status(local) => print_status(local, console).await,
+        ModelCommand::Status(local) => print_model_status(local, console).await,
     }
 }
 
@@ -118,7 +118,7 @@ fn activation_note(config: &Config) -> &'static str {
     }
 }
 
-async fn print_status(arguments: &OfflineArgs, console: &Console) -> CommandResult {
+async fn print_model_status(arguments: &OfflineArgs, console: &Console) -> CommandResult {
     let config = arguments.load_config()?;
     let data_dir = config.store.data_dir.clone();
     let models = a2a_registry_embed::list_installed_models(&data_dir)?;
@@ -168,7 +168,7 @@ async fn load_embedding_progress(config: &Config) -> Option<EmbeddingProgress> {
 fn find_model_progress<'a>(
     embedding_progress: &'a EmbeddingProgress,
     model: &InstalledModel,
-) -> Option<&'a EmbeddedModel> {
+) -> Option<&'a ModelEmbeddingProgress> {
     let id = &model.description.as_ref()?.id;
     embedding_progress
         .models
@@ -187,13 +187,15 @@ fn format_progress(
         None => "not begun".to_owned(),
         Some((
             _,
-            EmbeddedModel {
+            ModelEmbeddingProgress {
                 embedded,
                 complete: true,
                 ..
             },
         )) => format!("{embedded}, all"),
-        Some((agents, EmbeddedModel { embedded, .. })) => format!("{embedded} of {agents}"),
+        Some((agents, ModelEmbeddingProgress { embedded, .. })) => {
+            format!("{embedded} of {agents}")
+        }
     }
 }
 

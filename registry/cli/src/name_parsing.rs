@@ -70,7 +70,7 @@ pub fn bare_url_target(url: &Url) -> Option<BareUrlTarget> {
 }
 
 /// Whether a source fetches the card or the catalog at that URL, which is normalized.
-pub fn fetches_url(source: &SourceView, url: &Url) -> bool {
+pub fn source_fetches_url(source: &SourceView, url: &Url) -> bool {
     match source.kind.known_value() {
         Some(SourceKind::Url | SourceKind::Entry) => {
             source.url == url.as_str() || source.card_url.as_deref() == Some(url.as_str())

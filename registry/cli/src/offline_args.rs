@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use a2a_registry_core::config::{self, Config, Overrides};
+use a2a_registry_core::config::{self, Config, ConfigOverrides};
 use a2a_registry_core::data_dir::DataDirError;
 use clap::Args;
 
@@ -28,10 +28,10 @@ impl OfflineArgs {
     /// # Errors
     /// All mistakes in it.
     pub fn load_config(&self) -> Result<Config, CommandError> {
-        let overrides = Overrides {
+        let overrides = ConfigOverrides {
             data_dir: self.data_dir.clone(),
             database: self.database.clone(),
-            ..Overrides::default()
+            ..ConfigOverrides::default()
         };
         Ok(config::load_config(self.config.as_ref(), &overrides)?)
     }

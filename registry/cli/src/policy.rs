@@ -9,7 +9,7 @@ use super::client::Client;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
-use super::policy_apply::{ApplyOptions, ApplyPoliciesArgs, apply_policies};
+use super::policy_apply::{ApplyPoliciesArgs, PolicyApplyOptions, apply_policies};
 use super::policy_files::read_policies;
 use super::{policy_checks, terminal};
 
@@ -34,7 +34,7 @@ pub enum PolicyCommand {
         #[arg(long, value_name = "TEXT")]
         reason: String,
         #[command(flatten)]
-        options: ApplyOptions,
+        options: PolicyApplyOptions,
     },
     /// Show the differences between two sets, or between a set and files
     Diff(policy_checks::PolicyDiffArgs),
@@ -66,10 +66,14 @@ pub enum PolicyCommand {
     },
 }
 
-pub async fn run(command: &PolicyCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_policy(
+    command: &PolicyCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     match command {
         PolicyCommand::Show { number } => {
-            let reply = client.policies(*number).await?;
+            let reply = client.fetch_policy_set(*number).await?;
             console.print_result(&reply, || print_policy_set(&reply.value, console))
         }
         PolicyCommand::History(page) => list_policy_sets(page, client, console).await,
@@ -86,7 +90,7 @@ pub async fn run(command: &PolicyCommand, client: &Client, console: &Console) ->
             reason,
             options,
         } => {
-            let earlier = client.policies(Some(*number)).await?.value.policies;
+            let earlier = client.fetch_policy_set(Some(*number)).await?.value.policies;
             let earlier = earlier.into_iter().filter(|policy| !policy.shipped);
             let policies = earlier.map(|policy| NewPolicy {
                 id: policy.id,
@@ -113,7 +117,7 @@ pub async fn run(command: &PolicyCommand, client: &Client, console: &Console) ->
         }
         PolicyCommand::Template { name } => policy_checks::print_template(name.as_deref(), console),
         PolicyCommand::Decide { agent, action } => {
-            query_decision(agent, action, client, console).await
+            query_policy_decision(agent, action, client, console).await
         }
     }
 }
@@ -171,7 +175,7 @@ async fn list_policy_sets(page: &PageArgs, client: &Client, console: &Console) -
     })
 }
 
-async fn query_decision(
+async fn query_policy_decision(
     agent: &str,
     action: &str,
     client: &Client,

@@ -14,7 +14,7 @@ use super::client_error::ClientError;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::confirm::confirm_consequence;
 use super::console::Console;
-use super::policy_files::{PolicyFileChange, compare_policies};
+use super::policy_files::{PolicySetChange, compare_policies};
 use super::terminal;
 
 /// Time between two checks whether a new set is in force.
@@ -33,12 +33,12 @@ pub struct ApplyPoliciesArgs {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub options: ApplyOptions,
+    pub options: PolicyApplyOptions,
 }
 
 /// Options of commands that put policies in force.
 #[derive(Args, Debug, Clone, Default)]
-pub struct ApplyOptions {
+pub struct PolicyApplyOptions {
     /// Wait until the new set is in force; after SECONDS the exit code is 1
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "600",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -54,17 +54,17 @@ pub struct ApplyOptions {
 /// Puts policies in force. The outcome is negative if `dry_run` shows changes.
 pub async fn apply_policies(
     new: NewPolicies,
-    options: &ApplyOptions,
+    options: &PolicyApplyOptions,
     dry_run: bool,
     client: &Client,
     console: &Console,
 ) -> CommandResult {
-    let current = client.policies(None).await?.value;
+    let current = client.fetch_policy_set(None).await?.value;
     let changes = compare_policies(&current, &new.policies);
     if changes.is_empty() || dry_run {
         let document = json!({"number": current.number, "changes": changes});
         console.print_result(&document, || {
-            print_changes(&changes, console)?;
+            print_policy_changes(&changes, console)?;
             match changes.is_empty() {
                 true => console.print_line(&format!(
                     "set {} already has these policies",
@@ -87,13 +87,13 @@ pub async fn apply_policies(
     let accepted =
         submit_policy_set(new, current.number, &removed_ids, options.yes, client).await?;
     let in_force = match options.wait {
-        Some(seconds) => wait_in_force(client, accepted.number, seconds).await?,
+        Some(seconds) => await_policies_in_force(client, accepted.number, seconds).await?,
         None => accepted.in_force,
     };
     let number = accepted.number;
     let document = json!({"number": number, "in_force": in_force, "changes": changes});
     console.print_result(&document, || {
-        print_changes(&changes, console)?;
+        print_policy_changes(&changes, console)?;
         console.print_line(&match in_force == number {
             true => format!("set {number} is in force"),
             false => format!(
@@ -103,7 +103,10 @@ pub async fn apply_policies(
     })
 }
 
-fn print_changes(changes: &[PolicyFileChange], console: &Console) -> Result<(), CommandError> {
+fn print_policy_changes(
+    changes: &[PolicySetChange],
+    console: &Console,
+) -> Result<(), CommandError> {
     for change in changes {
         console.print_line(&format!("{} {}", change.what, change.id))?;
     }
@@ -119,9 +122,9 @@ async fn submit_policy_set(
     client: &Client,
 ) -> Result<PoliciesAccepted, CommandError> {
     if removed_ids.is_empty() {
-        match client.put_policies(&new, base_number).await {
-            Err(error) if error.is_problem("preview-needed") => {}
-            Err(error) => return Err(submit_error(error, base_number)),
+        match client.put_policy_set(&new, base_number).await {
+            Err(error) if error.is_problem_of_kind("preview-needed") => {}
+            Err(error) => return Err(policy_submit_error(error, base_number)),
             Ok(accepted) => return Ok(accepted.value),
         }
     }
@@ -138,20 +141,20 @@ async fn submit_policy_set(
     print_access_losses(&preview);
     let rollback_hint = format!("`policy rollback {base_number}` restores the present set");
     confirm_consequence(
-        &describe_consequences(&preview, removed_ids),
+        &describe_policy_consequences(&preview, removed_ids),
         &rollback_hint,
         yes,
     )?;
     // A registry of an earlier version needs no preview.
     new.preview = Some(preview.token).filter(|token| !token.is_empty());
-    let accepted = client.put_policies(&new, base_number).await;
+    let accepted = client.put_policy_set(&new, base_number).await;
     accepted
         .map(|accepted| accepted.value)
-        .map_err(|error| submit_error(error, base_number))
+        .map_err(|error| policy_submit_error(error, base_number))
 }
 
 /// Consequences to confirm, in words.
-fn describe_consequences(preview: &PolicyPreview, removed_ids: &[&str]) -> String {
+fn describe_policy_consequences(preview: &PolicyPreview, removed_ids: &[&str]) -> String {
     let mut text = match removed_ids.is_empty() {
         true => "applying these policies".to_owned(),
         false => format!(
@@ -196,9 +199,9 @@ fn no_permit_error(removed_ids: &[&str]) -> CommandError {
 }
 
 /// Error for a set that was sent.
-fn submit_error(error: ClientError, base_number: u64) -> CommandError {
+fn policy_submit_error(error: ClientError, base_number: u64) -> CommandError {
     match error {
-        error if error.is_problem("no-permit") => no_permit_error(&[]),
+        error if error.is_problem_of_kind("no-permit") => no_permit_error(&[]),
         ClientError::OutcomeUnknown(_) => CommandError::new(format!(
             "{error}; `policy history` shows whether set {} was created",
             base_number + 1
@@ -208,11 +211,15 @@ fn submit_error(error: ClientError, base_number: u64) -> CommandError {
 }
 
 /// Waits until this set, or a later one, is in force. The set exists: every error here says so.
-async fn wait_in_force(client: &Client, number: u64, seconds: u64) -> Result<u64, CommandError> {
+async fn await_policies_in_force(
+    client: &Client,
+    number: u64,
+    seconds: u64,
+) -> Result<u64, CommandError> {
     let started_at = Instant::now();
     let mut last_response = started_at;
     loop {
-        let last_error = match client.policies(None).await {
+        let last_error = match client.fetch_policy_set(None).await {
             Ok(shown) if shown.value.in_force >= number => return Ok(shown.value.in_force),
             Ok(shown) => {
                 last_response = Instant::now();

@@ -96,7 +96,7 @@ async fn fetch_policy_texts(
     number: Option<u64>,
     client: &Client,
 ) -> Result<PolicyTexts, CommandError> {
-    let policies = client.policies(number).await?.value.policies;
+    let policies = client.fetch_policy_set(number).await?.value.policies;
     let written = policies.into_iter().filter(|policy| !policy.shipped);
     Ok(written.map(|policy| (policy.id, policy.text)).collect())
 }
@@ -144,7 +144,7 @@ fn print_preview(policy_preview: &PolicyPreview, console: &Console) -> Result<()
         table::print_table(console, &["ACTION", "CALLER", "GAINS", "LOSES"], &rows)?;
     }
     for change in &policy_preview.changes {
-        print_sample(change, console)?;
+        print_access_sample(change, console)?;
     }
     for warning in &policy_preview.warnings {
         terminal::eprint_note(&format!("warning: {warning}"));
@@ -152,7 +152,7 @@ fn print_preview(policy_preview: &PolicyPreview, console: &Console) -> Result<()
     Ok(())
 }
 
-fn print_sample(change: &AccessChange, console: &Console) -> Result<(), CommandError> {
+fn print_access_sample(change: &AccessChange, console: &Console) -> Result<(), CommandError> {
     let gained = change.gained_sample.iter().map(|agent| ('+', agent));
     let lost = change.lost_sample.iter().map(|agent| ('-', agent));
     for (sign, agent) in gained.chain(lost) {
@@ -182,7 +182,7 @@ pub async fn test_policies(
 ) -> CommandResult {
     let mut cases = Vec::new();
     for path in &arguments.cases {
-        cases.extend(read_cases(path)?);
+        cases.extend(read_policy_cases(path)?);
     }
     let policies = match arguments.policies.is_empty() {
         true => None,
@@ -192,13 +192,13 @@ pub async fn test_policies(
     let reply = client.test_policies(&request).await?;
     console.print_result(&reply, || {
         let mut results = request.cases.iter().zip(&reply.value.results);
-        results.try_for_each(|(case, result)| console.print_line(&result_line(case, result)))
+        results.try_for_each(|(case, result)| console.print_line(&case_result_line(case, result)))
     })?;
     Ok(CommandOutcome::done_if(reply.value.passed))
 }
 
 /// Decision on a case, in one line.
-fn result_line(case: &PolicyCase, result: &PolicyCaseResult) -> String {
+fn case_result_line(case: &PolicyCase, result: &PolicyCaseResult) -> String {
     let caller = case.account.as_deref().unwrap_or("anonymous");
     let groups = case.groups.iter().map(|name| format!(" in {name}"));
     let decision = match result.allowed {
@@ -226,7 +226,7 @@ fn format_permitting_policies(policies: &[String]) -> String {
     }
 }
 
-fn read_cases(path: &Path) -> Result<Vec<PolicyCase>, CommandError> {
+fn read_policy_cases(path: &Path) -> Result<Vec<PolicyCase>, CommandError> {
     let file_error = |reason: String| CommandError::new(format!("{}: {reason}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| file_error(error.to_string()))?;
     let parsed: PolicyCaseFile = toml::from_str(&text).map_err(|error| {

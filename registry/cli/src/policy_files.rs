@@ -13,7 +13,7 @@ const POLICY_EXTENSION: &str = "cedar";
 
 /// Policy that would be added to a set, changed or removed.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct PolicyFileChange {
+pub struct PolicySetChange {
     /// `add`, `change` or `remove`.
     pub what: &'static str,
     pub id: String,
@@ -21,7 +21,7 @@ pub struct PolicyFileChange {
 
 /// Differences in the order of the identifiers, without built-in policies. Another order of the same policies is not a
 /// change.
-pub fn compare_policies(before: &Policies, after: &[NewPolicy]) -> Vec<PolicyFileChange> {
+pub fn compare_policies(before: &Policies, after: &[NewPolicy]) -> Vec<PolicySetChange> {
     let old: BTreeMap<&str, &str> = before
         .policies
         .iter()
@@ -43,7 +43,7 @@ pub fn compare_policies(before: &Policies, after: &[NewPolicy]) -> Vec<PolicyFil
                 (Some(old), Some(new)) if old != new => "change",
                 _ => return None,
             };
-            Some(PolicyFileChange {
+            Some(PolicySetChange {
                 what,
                 id: id.to_owned(),
             })

@@ -93,7 +93,11 @@ impl Default for RegistrationResults {
 /// # Errors
 /// If the registry cannot be reached or accepts nothing more. An item that is rejected or has no card is one line, and
 /// exit code 1.
-pub async fn run(arguments: &RegisterArgs, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_register(
+    arguments: &RegisterArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let mut names = arguments.names.clone();
     if let Some(file) = &arguments.file {
         names.extend(read_names(file)?);
@@ -109,7 +113,7 @@ pub async fn run(arguments: &RegisterArgs, client: &Client, console: &Console) -
         mut outcome,
         stop_error: ended,
     } = if in_bulk {
-        bulk::register_all(arguments, client, console, &names).await?
+        bulk::register_in_batches(arguments, client, console, &names).await?
     } else {
         register_one_by_one(arguments, client, console, &names).await?
     };
@@ -228,7 +232,7 @@ async fn register_name(
             Ok(RegisteredName {
                 name: name.to_owned(),
                 domain: reply.value.domain.clone(),
-                is_recorded: crawl_results::are_only_recorded(&sources),
+                is_recorded: crawl_results::sources_are_only_recorded(&sources),
                 registration,
                 view: Some(reply.value),
                 raw: reply.raw,

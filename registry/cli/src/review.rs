@@ -10,7 +10,7 @@ use super::client::{Client, RegistryResponse};
 use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
-use super::show::{print_diff, print_similar};
+use super::show::{print_card_diff, print_similar_and_duplicates};
 use super::signature_text::signature_lines;
 use super::{agent, program_name, table, terminal};
 
@@ -158,7 +158,11 @@ pub struct BreakGlassArgs {
     reason: String,
 }
 
-pub async fn run(command: &ReviewCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_review(
+    command: &ReviewCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     match command {
         ReviewCommand::List {
             state,
@@ -236,14 +240,14 @@ async fn list_reviews(
             review.id.to_string(),
             console.shorten(&review.name, 40),
             review.domain.clone(),
-            format_change(review),
+            format_review_change(review),
             review.state.to_string(),
             review.created_at.to_readable(),
         ]
     })
 }
 
-pub(super) fn format_change(review: &Review) -> String {
+pub(super) fn format_review_change(review: &Review) -> String {
     if review.kind != ReviewKind::Admission {
         return review.kind.to_string();
     }
@@ -274,10 +278,10 @@ fn print_review(console: &Console, detail: &ReviewDetail) -> Result<(), CommandE
             finding.severity, finding.rule, finding.pointer, finding.hint, finding.found
         ))?;
     }
-    super::review_notes::print_notes(console, detail)?;
-    print_similar(console, &detail.similar, detail.duplicates.as_ref())?;
+    super::review_notes::print_review_notes(console, detail)?;
+    print_similar_and_duplicates(console, &detail.similar, detail.duplicates.as_ref())?;
     if let Some(diff) = &detail.diff {
-        print_diff(console, diff)?;
+        print_card_diff(console, diff)?;
     }
     match &detail.card_text {
         Some(text) => {
@@ -341,7 +345,7 @@ fn print_review_fields(console: &Console, detail: &ReviewDetail) -> Result<(), C
             ("domain", review.domain.clone()),
             ("domain's proofs", format_proofs(detail)),
             ("coverage", detail.coverage_meaning()),
-            ("change", format_change(review)),
+            ("change", format_review_change(review)),
             ("access", detail.security.join("; or ")),
             ("digest", review.digest.clone()),
             ("approved before", text(&review.previous)),
@@ -378,11 +382,16 @@ async fn decide_review(
     console: &Console,
 ) -> CommandResult {
     let Some(id) = decision.id else {
-        return super::review_bulk::decide_matching(verb == "approve", decision, client, console)
-            .await;
+        return super::review_bulk::decide_matching_reviews(
+            verb == "approve",
+            decision,
+            client,
+            console,
+        )
+        .await;
     };
     let body = ReviewDecision {
-        digest: digest_to_decide(id, decision.digest.as_ref(), client).await?,
+        digest: resolve_digest_to_decide(id, decision.digest.as_ref(), client).await?,
         reason: decision.reason.clone(),
     };
     print_review_state(console, &client.decide(id, verb, &body).await?)
@@ -394,7 +403,7 @@ async fn approve_by_break_glass(
     console: &Console,
 ) -> CommandResult {
     let body = ReviewDecision {
-        digest: digest_to_decide(arguments.id, arguments.digest.as_ref(), client).await?,
+        digest: resolve_digest_to_decide(arguments.id, arguments.digest.as_ref(), client).await?,
         reason: arguments.reason.clone(),
     };
     let reply = client.decide(arguments.id, "break-glass", &body).await?;
@@ -412,7 +421,7 @@ async fn approve_by_break_glass(
 }
 
 /// Digest to decide on: the given one, otherwise the review's, which is printed.
-async fn digest_to_decide(
+async fn resolve_digest_to_decide(
     id: Uuid,
     given_digest: Option<&String>,
     client: &Client,

@@ -6,14 +6,14 @@ use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
 
 use super::client::Client;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
-use super::confirm::confirm;
+use super::confirm::confirm_irreversible_action;
 use super::console::Console;
 use super::list_format::PageArgs;
-use super::review::{ReviewDecisionArgs, describe_review, format_change};
+use super::review::{ReviewDecisionArgs, describe_review, format_review_change};
 use super::terminal;
 
 /// Decides the open reviews that match, with the digests that were shown.
-pub async fn decide_matching(
+pub async fn decide_matching_reviews(
     approve: bool,
     decision: &ReviewDecisionArgs,
     client: &Client,
@@ -38,7 +38,7 @@ pub async fn decide_matching(
     }
     let verb = if approve { "approving" } else { "rejecting" };
     let count = matching.reviews.len();
-    confirm(
+    confirm_irreversible_action(
         &format!("{verb} the content of {count} reviews"),
         decision.yes,
     )?;
@@ -74,7 +74,7 @@ fn format_review(review: &Review) -> String {
         review.id,
         review.name,
         review.domain,
-        format_change(review),
+        format_review_change(review),
         review.digest
     )
 }

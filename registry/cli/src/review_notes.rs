@@ -7,7 +7,7 @@ use super::command_error::CommandError;
 use super::console::Console;
 
 /// Prints the notes. Empty parts are omitted.
-pub fn print_notes(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
+pub fn print_review_notes(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
     if let Some(description) = &detail.description {
         console.print_line(&format!("description: {description}"))?;
     }
@@ -41,11 +41,11 @@ pub fn print_notes(console: &Console, detail: &ReviewDetail) -> Result<(), Comma
             "decision: `reject` puts the agent on hold (operator), `approve` leaves it as it is",
         )?;
     }
-    print_activity(console, detail)
+    print_review_activity(console, detail)
 }
 
 /// Reports, earlier decisions and comments.
-fn print_activity(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
+fn print_review_activity(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
     for report in &detail.reports {
         let by = report.reporter.as_deref().unwrap_or("somebody");
         let contact = report.contact.as_ref();

@@ -212,7 +212,11 @@ impl SearchArgs {
     }
 }
 
-pub async fn run(arguments: &SearchArgs, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_search(
+    arguments: &SearchArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     if !arguments.fields.is_empty() && !console.json {
         return Err(CommandError::Failed(
             "--fields selects members of the JSON output; add --json".to_owned(),
@@ -250,12 +254,12 @@ pub async fn run(arguments: &SearchArgs, client: &Client, console: &Console) -> 
         hits::print_hits(console, &list.agents)?;
     }
     print_facets(console, list)?;
-    print_notes(arguments, list);
+    print_search_notes(arguments, list);
     Ok(CommandOutcome::done_unless_empty(&list.agents))
 }
 
 /// Prints what a reader of the hits should know: hints, the mode that was used, the total, and how to get the next page.
-fn print_notes(arguments: &SearchArgs, list: &AgentList) {
+fn print_search_notes(arguments: &SearchArgs, list: &AgentList) {
     for hint in &list.hints {
         terminal::eprint_note(&hint.text);
     }

@@ -59,13 +59,13 @@ pub struct SendArgs {
 }
 
 /// Sends the message, and prints the answer as it arrives.
-pub async fn run(arguments: &SendArgs, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_send(arguments: &SendArgs, client: &Client, console: &Console) -> CommandResult {
     let mut parts: Vec<Part> = arguments.text.clone().map(Part::Text).into_iter().collect();
-    parts.extend(files::read_parts(&arguments.file, &arguments.data)?);
+    parts.extend(files::read_message_parts(&arguments.file, &arguments.data)?);
     if arguments.interactive {
-        return conversation::run(arguments, client, console, parts).await;
+        return conversation::run_conversation(arguments, client, console, parts).await;
     }
-    let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
+    let agent = agent_call::open_agent_client(&arguments.agent, client, console).await?;
     let message = Message {
         id: new_message_id(),
         parts,
@@ -73,7 +73,7 @@ pub async fn run(arguments: &SendArgs, client: &Client, console: &Console) -> Co
         task_id: arguments.task.clone(),
     };
     let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
-    let sent = send_and_print(&agent, &message, arguments, &mut signals, console);
+    let sent = send_and_print_answer(&agent, &message, arguments, &mut signals, console);
     Ok(sent.await?.0)
 }
 
@@ -94,7 +94,7 @@ fn new_spinner() -> ProgressBar {
 }
 
 /// Sends a message and prints the answer; returns `None` if the user interrupted it.
-async fn send_and_print(
+async fn send_and_print_answer(
     agent: &a2a_client::AgentClient,
     message: &Message,
     arguments: &SendArgs,
@@ -104,7 +104,7 @@ async fn send_and_print(
     let progress = new_spinner();
     let opened_stream = tokio::select! {
         opened = agent.stream_message(message) => Some(opened),
-        () = signals.next() => None,
+        () = signals.wait_for_signal() => None,
     };
     // From here on the answer is printed as it arrives.
     progress.finish_and_clear();
@@ -130,7 +130,7 @@ pub(super) async fn print_stream(
     let unfinished = loop {
         let event = tokio::select! {
             event = stream.next_event() => event,
-            () = signals.next() => {
+            () = signals.wait_for_signal() => {
                 transcript.end_line()?;
                 let outcome = interruption::interrupt_task(&stream, arguments, signals).await?;
                 return Ok((outcome, None));
@@ -145,7 +145,7 @@ pub(super) async fn print_stream(
             Some(Err(error @ CallError::Unfinished { .. })) => break Some(error.to_string()),
             Some(Err(error)) => {
                 transcript.end_line()?;
-                return Err(task_error(&error, &stream, arguments));
+                return Err(error_with_task_command(&error, &stream, arguments));
             }
         }
     };
@@ -165,11 +165,15 @@ pub(super) async fn print_stream(
     if let Some(folder) = output_folder {
         files::save_response_files(&response, folder)?;
     }
-    Ok((response_outcome(&response), Some(response)))
+    Ok((agent_response_outcome(&response), Some(response)))
 }
 
 /// Error after the task is known, with the command that shows the task.
-fn task_error(error: &CallError, stream: &EventStream, arguments: &AgentCallArgs) -> CommandError {
+fn error_with_task_command(
+    error: &CallError,
+    stream: &EventStream,
+    arguments: &AgentCallArgs,
+) -> CommandError {
     match stream.task_id() {
         Some(task) => CommandError::new(format!(
             "{error}; see {}",
@@ -180,7 +184,7 @@ fn task_error(error: &CallError, stream: &EventStream, arguments: &AgentCallArgs
 }
 
 /// Outcome of an answer: negative if the agent fails, rejects the message or is not done yet.
-fn response_outcome(response: &AgentResponse) -> CommandOutcome {
+fn agent_response_outcome(response: &AgentResponse) -> CommandOutcome {
     match response.state.as_deref() {
         _ if response.unfinished_reason.is_some() => CommandOutcome::Negative,
         None | Some("completed" | "input-required") => CommandOutcome::Done,

@@ -8,11 +8,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use a2a_crawler::SystemClock;
-use a2a_registry_core::config::{self, Config, Overrides, read_secret_file};
+use a2a_registry_core::config::{self, Config, ConfigOverrides, read_secret_file};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::file_descriptors::DescriptorBudget;
 use a2a_registry_core::metrics::Metrics;
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_server::jobs::{self, JobOptions, ModelSource};
 use a2a_registry_server::serve as server;
@@ -61,7 +61,7 @@ impl ServerConfigArgs {
     /// # Errors
     /// All mistakes in it.
     pub fn load_config(&self) -> Result<Config, CommandError> {
-        let overrides = Overrides {
+        let overrides = ConfigOverrides {
             listen: self.listen,
             data_dir: self.data_dir.clone(),
             database: self.database.clone(),
@@ -115,7 +115,7 @@ impl ServerRoles {
     };
 
     /// Names of the parts, as in `--roles`.
-    fn names(self) -> Vec<&'static str> {
+    fn role_names(self) -> Vec<&'static str> {
         let parts = [(self.api, "api"), (self.crawler, "crawler")];
         let done = parts.into_iter().filter(|(done, _)| *done);
         done.map(|(_, name)| name).collect()
@@ -141,7 +141,7 @@ impl ServerRoles {
 }
 
 /// Serves until stopped.
-pub async fn run(arguments: ServeArgs, console: &Console) -> CommandResult {
+pub async fn run_serve(arguments: ServeArgs, console: &Console) -> CommandResult {
     let config = arguments.server.load_config()?;
     if arguments.print_config {
         let text = config.to_toml().map_err(|error| {
@@ -164,9 +164,9 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> CommandResult {
         crawler = roles.crawler,
         "started"
     );
-    print_started(&server, roles, console)?;
+    print_server_started(&server, roles, console)?;
     tokio::select! {
-        () = signals.next() => {}
+        () = signals.wait_for_signal() => {}
         ended = server.wait_for_end() => {
             ended?;
             return Err(CommandError::new("the server ended unexpectedly; see its log"));
@@ -175,13 +175,17 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> CommandResult {
     tracing::info!("shutting down; requests in progress can finish");
     server.stop(&mut signals).await?;
     tracing::info!("ended");
-    print_stopped(console)
+    print_server_stopped(console)
 }
 
 /// Prints that the process serves, and where. With `--json` that is one line, so that a program that starts it with
 /// port 0 learns the port, and when to continue, without parsing sentences.
-fn print_started(server: &RegistryServer, roles: ServerRoles, console: &Console) -> CommandResult {
-    let mut document = json!({"state": "serving", "roles": roles.names()});
+fn print_server_started(
+    server: &RegistryServer,
+    roles: ServerRoles,
+    console: &Console,
+) -> CommandResult {
+    let mut document = json!({"state": "serving", "roles": roles.role_names()});
     let url = roles.api.then_some(&server.url);
     for (name, value) in [
         ("url", url),
@@ -210,7 +214,7 @@ fn print_started(server: &RegistryServer, roles: ServerRoles, console: &Console)
 }
 
 /// Prints that the process has ended properly.
-pub(super) fn print_stopped(console: &Console) -> CommandResult {
+pub(super) fn print_server_stopped(console: &Console) -> CommandResult {
     console.print_result(&json!({"state": "stopped"}), || {
         console.print_line("stopped")
     })
@@ -234,7 +238,7 @@ pub struct RegistryServer {
 impl RegistryServer {
     /// Binds the port, builds the registry and starts it.
     pub async fn start(mut config: Config, roles: ServerRoles) -> Result<Self, CommandError> {
-        if let Some(line) = DescriptorBudget::for_process(&config).shortage() {
+        if let Some(line) = DescriptorBudget::for_process(&config).shortage_message() {
             return Err(CommandError::new(line));
         }
         let listener = bind_listener(config.server.listen, "--listen")?;
@@ -259,14 +263,14 @@ impl RegistryServer {
         let chosen = read_bootstrap_token()?;
         let entropy = Arc::new(SystemEntropy::default());
         let clock = Arc::new(SystemClock);
-        let network = Network::with_system_resolver(&config, clock.clone())?;
+        let network = NetworkAccess::with_system_resolver(&config, clock.clone())?;
         let built =
             startup::start_registry(config, clock, entropy, network, chosen.as_deref()).await?;
         if let Some(reason) = &built.rebuild_reason {
             tracing::info!(reason, "the search index is being rebuilt");
         }
         let shutdown = CancellationToken::new();
-        let parts = ServerParts {
+        let parts = ServerStartInput {
             app: built.context,
             roles,
             rebuild: built.rebuild_reason,
@@ -307,7 +311,7 @@ impl RegistryServer {
                     "the shutdown took longer than {} s; the rest was aborted", SHUTDOWN_TIMEOUT.as_secs()
                 )))
             }),
-            () = signals.next() => Err(CommandError::Interrupted),
+            () = signals.wait_for_signal() => Err(CommandError::Interrupted),
         }
     }
 }
@@ -355,7 +359,7 @@ fn local_address(listener: &TcpListener) -> Result<SocketAddr, CommandError> {
         .map_err(|error| CommandError::new(format!("the port cannot be read: {error}")))
 }
 
-struct ServerParts {
+struct ServerStartInput {
     app: Arc<AppContext>,
     roles: ServerRoles,
     rebuild: Option<String>,
@@ -383,11 +387,11 @@ fn job_options(roles: ServerRoles, rebuild: Option<String>, metrics: Arc<Metrics
 /// # Errors
 /// If a part does not start; then nothing runs.
 async fn spawn_server(
-    parts: ServerParts,
+    parts: ServerStartInput,
     listeners: Listeners,
     shutdown: CancellationToken,
 ) -> Result<JoinHandle<Result<(), CommandError>>, CommandError> {
-    let ServerParts {
+    let ServerStartInput {
         app,
         roles,
         rebuild,
@@ -395,7 +399,7 @@ async fn spawn_server(
     let metrics = Arc::new(Metrics::new());
     let options = job_options(roles, rebuild, Arc::clone(&metrics));
     let jobs = jobs::start_jobs(&app, options);
-    let mut serving: ServerFuture = if roles.api {
+    let mut serving: HttpServerFuture = if roles.api {
         Box::pin(server::run_server(
             Arc::clone(&app),
             listeners,
@@ -436,7 +440,7 @@ async fn spawn_server(
 }
 
 /// Future of the API and the pages.
-type ServerFuture = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>;
+type HttpServerFuture = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>;
 
 #[cfg(test)]
 mod tests {

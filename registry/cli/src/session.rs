@@ -22,7 +22,11 @@ pub enum SessionCommand {
     },
 }
 
-pub async fn run(command: &SessionCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_session(
+    command: &SessionCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     match command {
         SessionCommand::List(page) => list_sessions(page, client, console).await,
         SessionCommand::Revoke { id } => {

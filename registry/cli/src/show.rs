@@ -61,7 +61,7 @@ async fn print_extended_card(
     client: &Client,
     console: &Console,
 ) -> CommandResult {
-    let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
+    let agent = agent_call::open_agent_client(&arguments.agent, client, console).await?;
     let card = agent.fetch_extended_card().await?;
     console.print_result(&card, || {
         let text = serde_json::to_string_pretty(&card);
@@ -70,7 +70,7 @@ async fn print_extended_card(
     })
 }
 
-pub async fn run(arguments: &ShowArgs, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_show(arguments: &ShowArgs, client: &Client, console: &Console) -> CommandResult {
     if arguments.extended {
         return print_extended_card(arguments, client, console).await;
     }
@@ -93,7 +93,7 @@ pub async fn run(arguments: &ShowArgs, client: &Client, console: &Console) -> Co
         console.write_bytes(&bytes?)?;
         Ok(CommandOutcome::Done)
     } else if arguments.versions {
-        print_versions(id, client, console).await
+        print_card_versions(id, client, console).await
     } else if arguments.findings {
         let reply = client.findings(id).await?;
         console.print_result(&reply, || print_findings(console, &reply.value.findings))
@@ -102,7 +102,7 @@ pub async fn run(arguments: &ShowArgs, client: &Client, console: &Console) -> Co
     } else if arguments.diff {
         let (from, to) = (arguments.from.as_deref(), arguments.to.as_deref());
         let reply = client.diff(id, &[("from", from), ("to", to)]).await?;
-        console.print_result(&reply, || print_diff(console, &reply.value))
+        console.print_result(&reply, || print_card_diff(console, &reply.value))
     } else {
         let reply = client.agent(id).await?;
         console.print_result(&reply, || print_agent(console, &reply.value))
@@ -125,7 +125,7 @@ fn print_conversion_losses(target: ConversionTarget, losses: &[String]) {
     }
 }
 
-async fn print_versions(id: Uuid, client: &Client, console: &Console) -> CommandResult {
+async fn print_card_versions(id: Uuid, client: &Client, console: &Console) -> CommandResult {
     let mut token = None;
     let mut rows = Vec::new();
     loop {
@@ -191,7 +191,7 @@ async fn print_similar_agents(id: Uuid, client: &Client, console: &Console) -> C
         duplicates,
     } = &reply.value;
     console.print_result(&reply, || {
-        print_similar(console, agents, duplicates.as_ref())?;
+        print_similar_and_duplicates(console, agents, duplicates.as_ref())?;
         terminal::eprint_note(match agents.is_empty() {
             true => "no listed agent is similar to it",
             false if mode == "semantic" => "compared by meaning",
@@ -203,7 +203,7 @@ async fn print_similar_agents(id: Uuid, client: &Client, console: &Console) -> C
 }
 
 /// Similar agents and duplicates, one line each.
-pub fn print_similar(
+pub fn print_similar_and_duplicates(
     console: &Console,
     similar: &[Hit],
     duplicates: Option<&Duplicates>,
@@ -263,7 +263,7 @@ pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(),
 }
 
 /// Prints the changes and their class.
-pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), CommandError> {
+pub fn print_card_diff(console: &Console, diff: &Diff) -> Result<(), CommandError> {
     let text = |value: &Option<serde_json::Value>| match value {
         None => "-".to_owned(),
         Some(serde_json::Value::String(text)) => console.shorten(text, 60),
@@ -387,7 +387,7 @@ fn agent_fields(agent: &Agent) -> Vec<(&'static str, String)> {
         ("access", agent.security.join("; or ")),
         ("digest", summary.card_digest.clone()),
         ("sponsor", text(&agent.sponsor)),
-        ("decided", format_decision(&agent.decision)),
+        ("decided", format_card_decision(&agent.decision)),
         (
             "break-glass",
             super::review::format_break_glass(agent.break_glass.as_ref()),
@@ -409,7 +409,7 @@ fn format_trust(summary: &Summary) -> String {
 }
 
 /// Decision on the served card: by whom, when and why.
-fn format_decision(decision: &Decision) -> String {
+fn format_card_decision(decision: &Decision) -> String {
     let reason = decision.reason.as_ref();
     let reason = reason.map(|reason| format!(": {reason}"));
     format!(
@@ -418,7 +418,7 @@ fn format_decision(decision: &Decision) -> String {
         decision.by,
         decision.at.to_readable(),
         reason.unwrap_or_default(),
-        format_rules(&decision.rules),
+        format_decision_rules(&decision.rules),
         decision.expires_at.map_or_else(String::new, |at| format!(
             "; expires on {}",
             at.to_readable()
@@ -426,7 +426,7 @@ fn format_decision(decision: &Decision) -> String {
     )
 }
 
-fn format_rules(rules: &[String]) -> String {
+fn format_decision_rules(rules: &[String]) -> String {
     if rules.is_empty() {
         String::new()
     } else {

@@ -37,10 +37,10 @@ pub struct SignArgs {
     jwks: Option<PathBuf>,
 }
 
-pub async fn run(arguments: &SignArgs, console: &Console) -> CommandResult {
+pub async fn run_sign(arguments: &SignArgs, console: &Console) -> CommandResult {
     let bytes = lint::load_card(&arguments.card).await?.bytes;
     let random = SystemRandom::new();
-    let key = read_key(&arguments.key, &random)?;
+    let key = read_signing_key(&arguments.key, &random)?;
     let kid = arguments.kid.clone();
     let kid = kid.or_else(|| key.kid().map(str::to_owned));
     let header = ProtectedHeader {
@@ -53,7 +53,7 @@ pub async fn run(arguments: &SignArgs, console: &Console) -> CommandResult {
     let signed = a2a_card::sign_card(&bytes, &key, &header, &random)
         .map_err(|error| signing_error(&error))?;
     let jwks = key.public_jwks(&header.kid);
-    let canonical_form = verified_form(&signed, jwks.as_bytes()).ok_or_else(|| {
+    let canonical_form = verified_canonical_form(&signed, jwks.as_bytes()).ok_or_else(|| {
         signing_error(&"the signature does not verify; please report this, with the card")
     })?;
     for member in uncovered_members(&signed, canonical_form) {
@@ -80,14 +80,14 @@ pub async fn run(arguments: &SignArgs, console: &Console) -> CommandResult {
     Ok(CommandOutcome::Done)
 }
 
-fn read_key(path: &Path, random: &dyn SecureRandom) -> Result<SigningKey, CommandError> {
+fn read_signing_key(path: &Path, random: &dyn SecureRandom) -> Result<SigningKey, CommandError> {
     let key_error = |error: &dyn std::fmt::Display| {
         CommandError::new(format!(
             "the key {} cannot be used: {error}",
             path.display()
         ))
     };
-    let bytes = lint::read_bounded(
+    let bytes = lint::read_one_past_limit(
         std::fs::File::open(path).map_err(|error| key_error(&error))?,
         MAX_KEY_FILE_BYTES,
     )
@@ -96,7 +96,7 @@ fn read_key(path: &Path, random: &dyn SecureRandom) -> Result<SigningKey, Comman
 }
 
 /// Canonical form in which the new signature, the last one, verifies.
-fn verified_form(signed: &[u8], jwks: &[u8]) -> Option<CanonicalForm> {
+fn verified_canonical_form(signed: &[u8], jwks: &[u8]) -> Option<CanonicalForm> {
     let keys = KeySet::from_jwks(jwks).ok()?;
     let parsed = a2a_card::parse_card(signed).ok()?;
     match verify_signatures(&parsed, signed, &keys).pop()?.result {

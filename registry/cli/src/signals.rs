@@ -49,7 +49,7 @@ impl ShutdownSignals {
 
     /// Waits for the next signal to stop.
     #[cfg(unix)]
-    pub async fn next(&mut self) {
+    pub async fn wait_for_signal(&mut self) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,

@@ -20,7 +20,7 @@ pub fn signature_lines(console: &Console, verdict: &SignatureVerdict) -> Vec<Str
     };
     let listed = verdict.signatures.iter().take(limit);
     lines.extend(listed.map(|entry| {
-        let line = entry_line(console, entry, &verdict.reason);
+        let line = signature_entry_line(console, entry, &verdict.reason);
         format!("  {line}")
     }));
     let left = verdict.signatures.len().saturating_sub(limit);
@@ -31,7 +31,11 @@ pub fn signature_lines(console: &Console, verdict: &SignatureVerdict) -> Vec<Str
 }
 
 /// One signature; its reason only if it differs from that of the whole verdict, which is printed above.
-fn entry_line(console: &Console, entry: &SignatureEntryView, verdict_reason: &str) -> String {
+fn signature_entry_line(
+    console: &Console,
+    entry: &SignatureEntryView,
+    verdict_reason: &str,
+) -> String {
     let text_or = |text: &Option<String>, none: &str| match text {
         Some(text) => console.shorten(text, MAX_TEXT_COLUMNS),
         None => none.to_owned(),

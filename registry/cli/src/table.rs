@@ -25,7 +25,9 @@ pub fn print_table(
     rows: &[Vec<String>],
 ) -> Result<(), CommandError> {
     let columns = console.terminal_width();
-    if console.interactive && columns.is_some_and(|columns| !fits_window(columns, header, rows)) {
+    if console.interactive
+        && columns.is_some_and(|columns| !table_fits_window(columns, header, rows))
+    {
         return print_rows_as_fields(console, header, rows);
     }
     let table = render_table(console.interactive, columns, header, rows);
@@ -33,7 +35,7 @@ pub fn print_table(
 }
 
 /// Whether these rows fit as a table into a window of that width.
-fn fits_window(columns: usize, header: &[&str], rows: &[Vec<String>]) -> bool {
+fn table_fits_window(columns: usize, header: &[&str], rows: &[Vec<String>]) -> bool {
     let column_widths = header.iter().enumerate().map(|(index, name)| {
         let cells = rows.iter().filter_map(|row| row.get(index));
         let widest =
@@ -153,7 +155,7 @@ mod tests {
         let header = ["DOMAIN", "STATE", "SAID"];
         let mut as_table = 0;
         for columns in 20..120 {
-            if !fits_window(columns, &header, &rows) {
+            if !table_fits_window(columns, &header, &rows) {
                 continue;
             }
             as_table += 1;
@@ -163,7 +165,7 @@ mod tests {
             assert!(widest <= Some(columns), "{columns}: {text}");
         }
         assert!(
-            !fits_window(60, &header, &rows) && as_table > 40,
+            !table_fits_window(60, &header, &rows) && as_table > 40,
             "{as_table}"
         );
     }

@@ -62,28 +62,28 @@ pub struct TaskListArgs {
     page_token: Option<String>,
 }
 
-pub async fn run(command: &TaskCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_task(command: &TaskCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
         TaskCommand::Get(arguments) => {
-            let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
+            let agent = agent_call::open_agent_client(&arguments.agent, client, console).await?;
             let response = agent.get_task(&arguments.task).await?;
             print_task(&response, arguments, console)
         }
         TaskCommand::List(arguments) => list_tasks(arguments, client, console).await,
-        TaskCommand::Push(command) => task_push::run(command, client, console).await,
+        TaskCommand::Push(command) => task_push::run_task_push(command, client, console).await,
         TaskCommand::Cancel(arguments) => {
-            let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
+            let agent = agent_call::open_agent_client(&arguments.agent, client, console).await?;
             let response = agent.cancel_task(&arguments.task).await?;
             print_task(&response, arguments, console)?;
             let is_canceled = response.state.as_deref() == Some("canceled");
             Ok(CommandOutcome::done_if(is_canceled))
         }
         TaskCommand::Subscribe(arguments) => {
-            let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
+            let agent = agent_call::open_agent_client(&arguments.agent, client, console).await?;
             let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
             let opened_stream = tokio::select! {
-                opened = agent.subscribe(&arguments.task) => opened,
-                () = signals.next() => return Err(CommandError::Interrupted),
+                opened = agent.subscribe_to_task(&arguments.task) => opened,
+                () = signals.wait_for_signal() => return Err(CommandError::Interrupted),
             };
             let transcript = Transcript::new(console, arguments.agent.raw);
             let followed = print_stream(
@@ -110,7 +110,7 @@ fn print_task(response: &AgentResponse, arguments: &TaskArgs, console: &Console)
 }
 
 async fn list_tasks(arguments: &TaskListArgs, client: &Client, console: &Console) -> CommandResult {
-    let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
+    let agent = agent_call::open_agent_client(&arguments.agent, client, console).await?;
     let query = TaskQuery {
         context_id: arguments.context.clone(),
         state: arguments.state.clone(),
@@ -119,7 +119,7 @@ async fn list_tasks(arguments: &TaskListArgs, client: &Client, console: &Console
     };
     let page = agent.list_tasks(&query).await?;
     let list_format = ListFormat {
-        command: &list_command(arguments),
+        command: &task_list_command(arguments),
         limit: arguments.limit,
         header: ["ID", "STATE", "CHANGED", "CONTEXT"],
         empty_message: "the agent lists no tasks",
@@ -132,20 +132,20 @@ async fn list_tasks(arguments: &TaskListArgs, client: &Client, console: &Console
         [
             text(task.task_id.as_deref()),
             text(task.state.as_deref()),
-            changed.map_or_else(String::new, readable_time),
+            changed.map_or_else(String::new, format_agent_time),
             text(task.context_id.as_deref()),
         ]
     })
 }
 
 /// Time of an agent in readable form; unchanged if it is not RFC 3339.
-fn readable_time(at: &str) -> String {
+fn format_agent_time(at: &str) -> String {
     at.parse::<Timestamp>()
         .map_or_else(|_| at.to_owned(), Timestamp::to_readable)
 }
 
 /// Command line that lists these tasks, without the program name and the page.
-fn list_command(arguments: &TaskListArgs) -> String {
+fn task_list_command(arguments: &TaskListArgs) -> String {
     let agent = program_name::shell_quote(&arguments.agent.agent);
     let mut words = vec!["task list".to_owned(), agent];
     for (flag, value) in [
@@ -178,6 +178,6 @@ mod tests {
         else {
             panic!("another command was read");
         };
-        assert_eq!(list_command(&arguments), typed);
+        assert_eq!(task_list_command(&arguments), typed);
     }
 }

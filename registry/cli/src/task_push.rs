@@ -57,13 +57,17 @@ pub struct PushConfigArgs {
     id: String,
 }
 
-pub async fn run(command: &PushCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_task_push(
+    command: &PushCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let task_args = match command {
         PushCommand::Set(arguments) => &arguments.task,
         PushCommand::List(task) => task,
         PushCommand::Get(one) | PushCommand::Delete(one) => &one.task,
     };
-    let agent = agent_call::open_agent(&task_args.agent, client, console).await?;
+    let agent = agent_call::open_agent_client(&task_args.agent, client, console).await?;
     match command {
         PushCommand::Set(arguments) => {
             let config = PushConfig {

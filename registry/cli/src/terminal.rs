@@ -8,14 +8,14 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Escapes one line: every control character, including line ends and tabs.
 pub fn escape_line(text: &str) -> String {
     escape_characters(text, |character| {
-        matches!(character, '\n' | '\r' | '\t') || is_invisible(character)
+        matches!(character, '\n' | '\r' | '\t') || is_unsafe_for_terminal(character)
     })
 }
 
 /// Escapes a text of several lines: line ends and tabs stay, CRLF becomes a line feed.
 pub fn escape_lines(text: &str) -> String {
     escape_characters(&text.replace("\r\n", "\n"), |character| {
-        !matches!(character, '\n' | '\t') && is_invisible(character)
+        !matches!(character, '\n' | '\t') && is_unsafe_for_terminal(character)
     })
 }
 
@@ -83,7 +83,7 @@ fn escape_characters(text: &str, must_escape: impl Fn(char) -> bool) -> String {
 
 /// Whether a character is a control (including escape), bidirectional control, without width, or a separator that
 /// starts a new line. The joiners of scripts and emoji are checked with their neighbors.
-fn is_invisible(character: char) -> bool {
+fn is_unsafe_for_terminal(character: char) -> bool {
     if character.is_control() {
         return true;
     }

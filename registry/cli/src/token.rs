@@ -54,7 +54,11 @@ pub struct CreateTokenArgs {
     expires_in_days: Option<u32>,
 }
 
-pub async fn run(command: &TokenCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_token(
+    command: &TokenCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     match command {
         TokenCommand::Create(arguments) => create_token(arguments, client, console).await,
         TokenCommand::List(page) => list_tokens(page, client, console).await,

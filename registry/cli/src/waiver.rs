@@ -61,7 +61,11 @@ pub struct GrantWaiverArgs {
     reason: String,
 }
 
-pub async fn run(command: &WaiverCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_waiver(
+    command: &WaiverCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     match command {
         WaiverCommand::List(arguments) => list_waivers(arguments, client, console).await,
         WaiverCommand::Grant(arguments) => grant_waiver(arguments, client, console).await,

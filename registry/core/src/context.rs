@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::config::Config;
 use crate::data_dir::DataDir;
-use crate::network::Network;
+use crate::network::NetworkAccess;
 use crate::paging::PageTokenSigner;
 use crate::process_state::active_policy_sets::ActivePolicySets;
 use crate::process_state::agent_cache::AgentCache;
@@ -27,13 +27,13 @@ use crate::process_state::dry_runs::DryRunCounters;
 use crate::process_state::federation::FederationState;
 use crate::process_state::health_state::{LastDatabaseContact, LastDiskCheck};
 use crate::process_state::lint_pool::LintPool;
-use crate::process_state::refusal_counters::RefusalCounters;
-use crate::process_state::rules_progress::RulesProgress;
+use crate::process_state::refusal_counters::CredentialRefusalCounters;
+use crate::process_state::rules_progress::RulesRunProgress;
 use crate::process_state::search_cache::SearchCache;
 use crate::process_state::self_agent::SelfAgentState;
 use crate::process_state::semantic_search::SemanticSearchState;
 use crate::process_state::token_uses::TokenUseTracker;
-use crate::providers::Providers;
+use crate::providers::IdentityProviders;
 use crate::sealing::Sealer;
 
 /// The parts of the registry, shared by all handlers and jobs.
@@ -42,10 +42,10 @@ pub struct AppContext {
     pub config: Config,
     pub store: Store,
     pub index: Index,
-    pub network: Network,
-    pub providers: Providers,
+    pub network: NetworkAccess,
+    pub providers: IdentityProviders,
     pub rules: AdmissionRules,
-    pub rules_progress: RulesProgress,
+    pub rules_progress: RulesRunProgress,
     pub policy_sets: ActivePolicySets,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
@@ -55,7 +55,7 @@ pub struct AppContext {
     pub search_cache: SearchCache,
     pub lint_pool: LintPool,
     pub token_uses: TokenUseTracker,
-    pub refusals: RefusalCounters,
+    pub refusals: CredentialRefusalCounters,
     pub dry_runs: DryRunCounters,
     pub federation: FederationState,
     pub semantic_search: SemanticSearchState,
@@ -128,7 +128,7 @@ impl AppContext {
     }
 
     /// The number of stored cards that were found damaged since this process started.
-    pub fn damaged_cards(&self) -> usize {
+    pub fn damaged_card_count(&self) -> usize {
         self.store.damaged_bodies().count()
     }
 

@@ -47,8 +47,8 @@ impl DataDir {
     /// Creates the folder if it does not exist (readable only by its owner) and takes its lock, and the lock of a
     /// database file.
     pub fn open(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
-        create_private_dir(path).map_err(|error| unusable_dir(path, error))?;
-        Self::lock_all(path, database)
+        create_private_dir(path).map_err(|error| unusable_dir_error(path, error))?;
+        Self::lock_dir_and_database(path, database)
     }
 
     /// Takes the locks as [`DataDir::open`] does, but creates neither the folder nor a database.
@@ -58,17 +58,17 @@ impl DataDir {
         }
         match database {
             Some(file) if !file.exists() => Err(DataDirError::DatabaseMissing(file.to_owned())),
-            _ => Self::lock_all(path, database),
+            _ => Self::lock_dir_and_database(path, database),
         }
     }
 
-    fn lock_all(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
+    fn lock_dir_and_database(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
         let in_use = || DataDirError::InUse(path.to_owned());
         let lock = take_lock_file(&path.join(LOCK_FILE_NAME))
-            .map_err(|error| unusable_dir(path, error))?
+            .map_err(|error| unusable_dir_error(path, error))?
             .ok_or_else(in_use)?;
         let folder_lock = try_lock_path(path, cfg!(unix)).map_err(|LockConflict| in_use())?;
-        let outside_database = database.filter(|file| !is_inside(file, path));
+        let outside_database = database.filter(|file| !is_directly_inside(file, path));
         let mut data_dir = Self {
             path: path.to_owned(),
             _lock: lock,
@@ -98,7 +98,7 @@ impl DataDir {
     }
 }
 
-fn unusable_dir(path: &Path, error: std::io::Error) -> DataDirError {
+fn unusable_dir_error(path: &Path, error: std::io::Error) -> DataDirError {
     DataDirError::Unusable {
         path: path.to_owned(),
         error,
@@ -132,7 +132,7 @@ fn take_database_lock_file(file: &Path) -> Result<FileLock, DataDirError> {
     let mut name = file.as_os_str().to_owned();
     name.push(DATABASE_LOCK_SUFFIX);
     take_lock_file(Path::new(&name))
-        .map_err(|error| unusable_dir(file, error))?
+        .map_err(|error| unusable_dir_error(file, error))?
         .ok_or_else(|| DataDirError::DatabaseInUse(file.to_owned()))
 }
 
@@ -167,7 +167,7 @@ fn take_lock_file(path: &Path) -> std::io::Result<Option<FileLock>> {
 }
 
 /// Whether a file is directly in the folder, even if the two paths are spelled differently.
-fn is_inside(file: &Path, folder: &Path) -> bool {
+fn is_directly_inside(file: &Path, folder: &Path) -> bool {
     let parent = file.parent().map(Path::canonicalize);
     matches!((parent, folder.canonicalize()), (Some(Ok(parent)), Ok(folder)) if parent == folder)
 }
@@ -182,7 +182,7 @@ fn create_private_dir(path: &Path) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn make(path: &Path) -> std::io::Result<()> {
+fn create_private_dir(path: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(path)
 }
 

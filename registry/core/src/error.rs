@@ -213,7 +213,7 @@ impl AppError {
     }
 
     /// No page or resource has the requested address.
-    pub fn no_address() -> Self {
+    pub fn no_resource() -> Self {
         Self::not_found("This address does not exist.")
     }
 

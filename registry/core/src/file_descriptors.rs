@@ -34,7 +34,7 @@ impl DescriptorBudget {
     pub fn for_process(config: &Config) -> Self {
         let unlimited = Self::with_limit(config, None);
         Self {
-            limit: raise_file_limit(unlimited.needed()),
+            limit: raise_file_limit(unlimited.needed_descriptors()),
             ..unlimited
         }
     }
@@ -55,22 +55,22 @@ impl DescriptorBudget {
         }
     }
 
-    pub fn needed(&self) -> u64 {
-        self.reserved().saturating_add(self.connections)
+    pub fn needed_descriptors(&self) -> u64 {
+        self.reserved_descriptors().saturating_add(self.connections)
     }
 
     /// Maximum number of open client connections: the configured number, or fewer if fewer descriptors remain.
-    pub fn connections(&self) -> usize {
-        let left = self
-            .limit
-            .map_or(u64::MAX, |limit| limit.saturating_sub(self.reserved()));
+    pub fn max_connections(&self) -> usize {
+        let left = self.limit.map_or(u64::MAX, |limit| {
+            limit.saturating_sub(self.reserved_descriptors())
+        });
         usize::try_from(left.min(self.connections)).unwrap_or(usize::MAX)
     }
 
     /// Explains why a process cannot serve with this limit, and what to do; `None` if it can.
-    pub fn shortage(&self) -> Option<String> {
+    pub fn shortage_message(&self) -> Option<String> {
         let min_connections = MIN_CONNECTIONS.min(self.connections);
-        let required = self.reserved().saturating_add(min_connections);
+        let required = self.reserved_descriptors().saturating_add(min_connections);
         let limit = self.limit.filter(|limit| *limit < required)?;
         Some(format!(
             "a process may open only {limit} files here, and needs at least {required}: {} for visits \
@@ -83,7 +83,7 @@ impl DescriptorBudget {
 
     /// The budget as a sentence, and whether it limits nothing.
     pub fn summary(&self) -> (bool, String) {
-        let needed = self.needed();
+        let needed = self.needed_descriptors();
         match self.limit {
             None => (
                 true,
@@ -98,14 +98,14 @@ impl DescriptorBudget {
                 format!(
                     "{limit} may be open, so only {} connections are served instead of limits.connections ({}); \
                      {needed} are needed (ulimit -n, LimitNOFILE)",
-                    self.connections(),
+                    self.max_connections(),
                     self.connections
                 ),
             ),
         }
     }
 
-    fn reserved(&self) -> u64 {
+    fn reserved_descriptors(&self) -> u64 {
         self.visits.saturating_add(self.process)
     }
 }
@@ -132,7 +132,7 @@ fn raise_file_limit(needed: u64) -> Option<u64> {
 }
 
 #[cfg(not(unix))]
-fn raised_limit(_: u64) -> Option<u64> {
+fn raise_file_limit(_: u64) -> Option<u64> {
     None
 }
 
@@ -150,30 +150,30 @@ mod tests {
     fn clients_get_what_visits_database_and_index_leave() {
         let unlimited = budget(None);
         assert_eq!(unlimited.visits, 256, "the default of the crawler");
-        assert_eq!(unlimited.connections(), 10_000);
-        assert!(unlimited.summary().0 && unlimited.shortage().is_none());
-        let enough = budget(Some(unlimited.needed()));
-        assert_eq!(enough.connections(), 10_000);
+        assert_eq!(unlimited.max_connections(), 10_000);
+        assert!(unlimited.summary().0 && unlimited.shortage_message().is_none());
+        let enough = budget(Some(unlimited.needed_descriptors()));
+        assert_eq!(enough.max_connections(), 10_000);
         assert!(enough.summary().0);
-        let scarce = budget(Some(unlimited.needed() - 1));
-        assert_eq!(scarce.connections(), 9_999);
-        assert!(!scarce.summary().0 && scarce.shortage().is_none());
+        let scarce = budget(Some(unlimited.needed_descriptors() - 1));
+        assert_eq!(scarce.max_connections(), 9_999);
+        assert!(!scarce.summary().0 && scarce.shortage_message().is_none());
     }
 
     #[test]
     fn with_too_few_a_process_does_not_start() {
-        let least = budget(None).reserved() + MIN_CONNECTIONS;
-        assert_eq!(budget(Some(least)).shortage(), None);
-        assert_eq!(budget(Some(least)).connections(), 16);
-        let line = budget(Some(least - 1)).shortage().unwrap();
+        let least = budget(None).reserved_descriptors() + MIN_CONNECTIONS;
+        assert_eq!(budget(Some(least)).shortage_message(), None);
+        assert_eq!(budget(Some(least)).max_connections(), 16);
+        let line = budget(Some(least - 1)).shortage_message().unwrap();
         assert!(line.contains(&least.to_string()), "{line}");
         assert!(!line.contains('\n'), "{line}");
-        assert_eq!(budget(Some(0)).connections(), 0);
+        assert_eq!(budget(Some(0)).max_connections(), 0);
         // Fewer visits need fewer descriptors.
         let mut config = Config::default();
         config.crawler.concurrency = 8;
         assert_eq!(
-            DescriptorBudget::with_limit(&config, Some(least - 1)).shortage(),
+            DescriptorBudget::with_limit(&config, Some(least - 1)).shortage_message(),
             None
         );
     }

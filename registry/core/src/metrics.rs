@@ -37,12 +37,12 @@ struct RouteLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RefusalLabels {
+struct SignInRefusalLabels {
     reason: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
+struct CrawlOutcomeLabels {
     outcome: String,
 }
 
@@ -67,7 +67,7 @@ pub struct Metrics {
     restricted_registry: Registry,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
-    outcomes: Family<OutcomeLabels, Counter>,
+    outcomes: Family<CrawlOutcomeLabels, Counter>,
     outcome_names: std::sync::Mutex<Vec<String>>,
     applied_seq: Gauge,
     index_lag: Gauge,
@@ -79,7 +79,7 @@ pub struct Metrics {
     malformed_requests: Counter,
     refused_connections: Counter,
     timed_out_connections: Counter,
-    sign_in_refusals: Family<RefusalLabels, Counter>,
+    sign_in_refusals: Family<SignInRefusalLabels, Counter>,
     cards_delivered: Counter<u64, AtomicU64>,
 }
 
@@ -101,7 +101,9 @@ fn register_metric<M: Metric + Clone + Default>(
 }
 
 /// Creates the latency histogram of requests in a metrics registry.
-fn register_latency(registry: &mut Registry) -> Family<RouteLabels, Histogram, fn() -> Histogram> {
+fn register_latency_histogram(
+    registry: &mut Registry,
+) -> Family<RouteLabels, Histogram, fn() -> Histogram> {
     let latency =
         Family::new_with_constructor((|| Histogram::new(LATENCY_BUCKETS)) as fn() -> Histogram);
     let help = "Time from the head of a request to the head of its response";
@@ -138,7 +140,7 @@ impl Metrics {
             ),
             streams: register_metric(own, "event_streams", "Open event streams"),
             requests: register_metric(all, "http_requests", "Requests answered"),
-            latency: register_latency(all),
+            latency: register_latency_histogram(all),
             sign_in_refusals: register_metric(
                 all,
                 "sign_in_refusals",
@@ -187,7 +189,7 @@ impl Metrics {
 
     pub fn count_refused_sign_in(&self, reason: &'static str) {
         self.sign_in_refusals
-            .get_or_create(&RefusalLabels { reason })
+            .get_or_create(&SignInRefusalLabels { reason })
             .inc();
     }
 
@@ -198,19 +200,19 @@ impl Metrics {
         if matches!(outcome, "card" | "not_modified") {
             self.cards_delivered.inc();
         }
-        let outcome = if self.has_outcome_series(outcome) {
+        let outcome = if self.reserve_outcome_series(outcome) {
             outcome
         } else {
             "other"
         };
         self.outcomes
-            .get_or_create(&OutcomeLabels {
+            .get_or_create(&CrawlOutcomeLabels {
                 outcome: outcome.to_owned(),
             })
             .inc();
     }
 
-    fn has_outcome_series(&self, outcome: &str) -> bool {
+    fn reserve_outcome_series(&self, outcome: &str) -> bool {
         let names = self.outcome_names.lock();
         let mut names = names.unwrap_or_else(std::sync::PoisonError::into_inner);
         if names.iter().any(|name| name == outcome) {
@@ -238,7 +240,7 @@ impl Metrics {
     }
 
     /// Encodes only the metrics of the process, in the same format, with the number of open streams.
-    pub fn encode_process(&self, streams: i64) -> Result<String, std::fmt::Error> {
+    pub fn encode_process_metrics(&self, streams: i64) -> Result<String, std::fmt::Error> {
         self.streams.set(streams);
         let mut text = String::new();
         encode(&mut text, &self.process_registry)?;
@@ -249,13 +251,13 @@ impl Metrics {
 /// The request counters of one worker. Each worker looks up a series only once, because a look-up per request would
 /// make workers wait for each other.
 #[derive(Debug)]
-pub struct WorkerMetrics {
+pub struct HttpWorkerMetrics {
     metrics: Arc<Metrics>,
     /// The series, at most one for each combination of route, method and status class.
     series: RefCell<HashMap<RequestLabels, (Counter, Histogram)>>,
 }
 
-impl WorkerMetrics {
+impl HttpWorkerMetrics {
     pub fn new(metrics: Arc<Metrics>) -> Self {
         Self {
             metrics,
@@ -263,11 +265,11 @@ impl WorkerMetrics {
         }
     }
 
-    pub fn request_started(&self) {
+    pub fn count_started_request(&self) {
         self.metrics.in_flight.inc();
     }
 
-    pub fn request_finished(&self) {
+    pub fn count_finished_request(&self) {
         self.metrics.in_flight.dec();
     }
 
@@ -301,7 +303,7 @@ impl WorkerMetrics {
             ((*requests).clone(), (*latency).clone())
         });
         requests.inc();
-        latency.observe(stopwatch.seconds());
+        latency.observe(stopwatch.elapsed_seconds());
     }
 }
 
@@ -315,7 +317,7 @@ impl Stopwatch {
     }
 
     /// Seconds since the start.
-    pub fn seconds(&self) -> f64 {
+    pub fn elapsed_seconds(&self) -> f64 {
         self.0.elapsed().as_secs_f64()
     }
 }
@@ -330,14 +332,14 @@ mod tests {
     fn counts_what_it_is_told() {
         let metrics = Arc::new(Metrics::new());
         let watch = Stopwatch::start();
-        let workers = [(); 2].map(|()| WorkerMetrics::new(Arc::clone(&metrics)));
+        let workers = [(); 2].map(|()| HttpWorkerMetrics::new(Arc::clone(&metrics)));
         for worker in &workers {
             worker.record_request("/v1/agents", "GET", 200, &watch);
             worker.record_request("/v1/agents", "GET", 204, &watch);
-            worker.request_started();
+            worker.count_started_request();
         }
         workers[1].record_request("/v1/agents", "GET", 304, &watch);
-        workers[1].request_finished();
+        workers[1].count_finished_request();
         metrics.count_crawl_outcome("card");
         let gauges = GaugeValues {
             applied_seq: 7,

@@ -14,7 +14,7 @@ use crate::error::StartError;
 /// The network access of a registry. All parts exist before anything else starts, so that no check is skipped because
 /// one is missing.
 #[derive(Debug, Clone)]
-pub struct Network {
+pub struct NetworkAccess {
     pub resolver: Arc<dyn Resolver>,
     /// Fetches cards and checks proofs, with the same resolver and within the guard of the crawler.
     pub fetcher: Arc<Fetcher>,
@@ -25,7 +25,7 @@ pub struct Network {
     pub federation_fetcher: Option<Arc<Fetcher>>,
 }
 
-impl Network {
+impl NetworkAccess {
     pub fn with_system_resolver(
         config: &Config,
         clock: Arc<dyn Clock>,

@@ -58,9 +58,14 @@ impl PageTokenSigner {
     }
 
     /// Makes a page token for a position in the list that `query` and the caller define.
-    pub fn sign(&self, query: &str, caller: &Caller, position: &impl Serialize) -> Option<String> {
+    pub fn sign_position(
+        &self,
+        query: &str,
+        caller: &Caller,
+        position: &impl Serialize,
+    ) -> Option<String> {
         let position = serde_json::to_vec(position).ok()?;
-        let tag = self.tag(query, caller, &position);
+        let tag = self.position_tag(query, caller, &position);
         let encode = |bytes: &[u8]| BASE64URL_NOPAD.encode(bytes);
         Some(format!(
             "{}.{}",
@@ -76,7 +81,7 @@ impl PageTokenSigner {
         caller: &Caller,
         token: &str,
     ) -> Result<T> {
-        self.verify(query, caller, token).ok_or_else(|| AppError {
+        self.try_decode_position(query, caller, token).ok_or_else(|| AppError {
             members: vec![("/page_token".into(), "not a token of this list".into())],
             ..AppError::new(
                 ErrorKind::Invalid,
@@ -86,7 +91,7 @@ impl PageTokenSigner {
     }
 
     /// Decodes a token; `None` if it is malformed, or was made for another query or caller.
-    pub fn verify<T: DeserializeOwned>(
+    pub fn try_decode_position<T: DeserializeOwned>(
         &self,
         query: &str,
         caller: &Caller,
@@ -95,7 +100,7 @@ impl PageTokenSigner {
         let (position, tag) = token.split_once('.')?;
         let position = BASE64URL_NOPAD.decode(position.as_bytes()).ok()?;
         let tag = BASE64URL_NOPAD.decode(tag.as_bytes()).ok()?;
-        let expected = self.tag(query, caller, &position);
+        let expected = self.position_tag(query, caller, &position);
         // Verifying under the key compares the tags in constant time.
         let is_same = hmac::sign(&self.0, &tag).as_ref()
             == hmac::sign(&self.0, &expected.as_ref()[..16]).as_ref();
@@ -105,7 +110,7 @@ impl PageTokenSigner {
         serde_json::from_slice(&position).ok()
     }
 
-    fn tag(&self, query: &str, caller: &Caller, position: &[u8]) -> hmac::Tag {
+    fn position_tag(&self, query: &str, caller: &Caller, position: &[u8]) -> hmac::Tag {
         let mut context = hmac::Context::with_key(&self.0);
         let account = caller
             .account
@@ -178,7 +183,7 @@ impl<'a> ListPage<'a> {
         rows.truncate(self.size);
         let last = rows.last().filter(|_| more)?;
         self.signer
-            .sign(self.list_name, self.caller, &position(last))
+            .sign_position(self.list_name, self.caller, &position(last))
     }
 }
 
@@ -192,7 +197,9 @@ mod tests {
     fn a_token_belongs_to_its_query_and_key() {
         let signer = PageTokenSigner::new(b"0123456789abcdef0123456789abcdef");
         let caller = Caller::default();
-        let token = signer.sign("agents?q=x", &caller, &("name", 7)).unwrap();
+        let token = signer
+            .sign_position("agents?q=x", &caller, &("name", 7))
+            .unwrap();
         let read = |signer: &PageTokenSigner, query: &str, token: &str| {
             signer
                 .decode_position::<(String, i64)>(query, &caller, token)

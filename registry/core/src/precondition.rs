@@ -38,7 +38,7 @@ impl IfMatch {
         let is_match = |tag: &str| tag == "*" || tag.split('.').next() == Some(part.tag_value());
         tags.any(is_match)
             .then_some(())
-            .ok_or_else(precondition_failed)
+            .ok_or_else(precondition_failed_error)
     }
 
     /// Compares the state that the caller has seen with the current state, read under the lock of the change. The tag
@@ -57,11 +57,11 @@ impl IfMatch {
         if current.is_some() && tags.any(|one| one == "*" || one == strip_weak(&tag)) {
             return Ok(());
         }
-        Err(precondition_failed())
+        Err(precondition_failed_error())
     }
 }
 
-fn precondition_failed() -> AppError {
+fn precondition_failed_error() -> AppError {
     AppError::new(
         ErrorKind::Changed,
         "`If-Match` does not match: someone else has changed this meanwhile. Nothing was changed; read it again.",

@@ -33,7 +33,7 @@ where
             response: answer,
         } = *self;
         // The client may have disconnected meanwhile.
-        drop(answer.send(index.run_with_damage_check(search)));
+        drop(answer.send(index.run_with_damage_retry(search)));
     }
 }
 

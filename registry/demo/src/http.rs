@@ -47,7 +47,7 @@ async fn handle_json_rpc(
         let operation = generation
             .operation_for_method(&call.method)
             .ok_or_else(|| RpcError::method_not_found(&call.method))?;
-        agent.perform(operation, &call.params)
+        agent.perform_operation(operation, &call.params)
     });
     match result {
         Ok(OperationResult::Single(document)) => {
@@ -74,13 +74,13 @@ async fn handle_http_json(
         .and_then(|(operation, id)| {
             check_protocol_version(agent.generation, &request)?;
             let params = match operation {
-                Operation::Send | Operation::Stream => parse_object(&body)?,
+                Operation::Send | Operation::Stream => parse_json_object(&body)?,
                 Operation::List => query_params(&request)
                     .map(|(name, value)| (name, Value::from(value)))
                     .collect(),
                 _ => Map::from_iter([("id".to_owned(), Value::from(id))]),
             };
-            agent.perform(operation, &params)
+            agent.perform_operation(operation, &params)
         });
     let (status, document) = match result {
         Ok(OperationResult::Events(events)) => return event_stream_response(events.into_iter()),
@@ -110,7 +110,7 @@ fn parse_rest_route<'a>(method: &str, path: &'a str) -> Option<(Operation, &'a s
     }
 }
 
-fn parse_object(body: &[u8]) -> Result<Map<String, Value>, RpcError> {
+fn parse_json_object(body: &[u8]) -> Result<Map<String, Value>, RpcError> {
     match serde_json::from_slice(body).map_err(|error| RpcError::invalid_json(&error))? {
         Value::Object(params) => Ok(params),
         _ => Err(RpcError::new(

@@ -21,7 +21,7 @@ pub(super) fn parse_request(body: &[u8]) -> Result<RpcRequest, (Value, RpcError)
     let Value::Object(mut request) = document else {
         return Err((
             Value::Null,
-            invalid_request("a request must be one JSON object"),
+            invalid_request_error("a request must be one JSON object"),
         ));
     };
     let id = match request.remove("id") {
@@ -30,15 +30,15 @@ pub(super) fn parse_request(body: &[u8]) -> Result<RpcRequest, (Value, RpcError)
         Some(_) => {
             return Err((
                 Value::Null,
-                invalid_request("id must be a string or a number"),
+                invalid_request_error("id must be a string or a number"),
             ));
         }
     };
     if request.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err((id, invalid_request("jsonrpc must be the string 2.0")));
+        return Err((id, invalid_request_error("jsonrpc must be the string 2.0")));
     }
     let Some(Value::String(method)) = request.remove("method") else {
-        return Err((id, invalid_request("method must be a string")));
+        return Err((id, invalid_request_error("method must be a string")));
     };
     let params = match request.remove("params") {
         Some(Value::Object(params)) => params,
@@ -64,7 +64,7 @@ pub(super) fn error_response(id: &Value, error: &Value) -> HttpResponse {
     json_response(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
 }
 
-fn invalid_request(message: &str) -> RpcError {
+fn invalid_request_error(message: &str) -> RpcError {
     RpcError::new(rpc_error::INVALID_REQUEST, message)
 }
 

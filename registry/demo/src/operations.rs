@@ -56,18 +56,18 @@ impl AgentHandler {
         }
     }
 
-    pub fn perform(
+    pub fn perform_operation(
         &self,
         operation: Operation,
         params: &Map<String, Value>,
     ) -> Result<OperationResult, RpcError> {
         let document = match (operation, self.generation) {
-            (Operation::Send, _) => self.send_message(params)?,
+            (Operation::Send, _) => self.handle_send_message(params)?,
             (Operation::Stream, ProtocolGeneration::V1) => {
-                return Ok(OperationResult::Events(self.stream_message(params)?));
+                return Ok(OperationResult::Events(self.handle_stream_message(params)?));
             }
             (Operation::Stream | Operation::Subscribe, ProtocolGeneration::V0) => {
-                return Err(unsupported_operation("this agent does not stream"));
+                return Err(unsupported_operation_error("this agent does not stream"));
             }
             (Operation::Get, _) => self.requested_task(params)?,
             (Operation::List, _) => self.list_tasks(params)?,
@@ -81,7 +81,7 @@ impl AgentHandler {
             // There are no further events (1.0 section 3.1.6).
             (Operation::Subscribe, ProtocolGeneration::V1) => {
                 self.requested_task(params)?;
-                return Err(unsupported_operation(
+                return Err(unsupported_operation_error(
                     "the task is completed; nothing more is streamed",
                 ));
             }
@@ -92,14 +92,16 @@ impl AgentHandler {
                 ));
             }
             (Operation::ExtendedCard, _) => {
-                return Err(unsupported_operation("this agent has no extended card"));
+                return Err(unsupported_operation_error(
+                    "this agent has no extended card",
+                ));
             }
         };
         Ok(OperationResult::Single(document))
     }
 
     /// Replies to a message; 1.0 wraps the reply in an object.
-    fn send_message(&self, params: &Map<String, Value>) -> Result<Value, RpcError> {
+    fn handle_send_message(&self, params: &Map<String, Value>) -> Result<Value, RpcError> {
         let answer = self.reply_to_message(params)?;
         Ok(match (self.generation, answer) {
             (
@@ -113,7 +115,7 @@ impl AgentHandler {
 
     /// Replies to a message with events of 1.0 (sections 3.1.2 and 3.5): one message; or the submitted task, its work,
     /// its artifacts part by part, and its completion.
-    fn stream_message(&self, params: &Map<String, Value>) -> Result<Vec<Value>, RpcError> {
+    fn handle_stream_message(&self, params: &Map<String, Value>) -> Result<Vec<Value>, RpcError> {
         let task = match self.reply_to_message(params)? {
             AgentReply::Message(message) => return Ok(vec![json!({"message": message})]),
             AgentReply::Task(task) => task,
@@ -154,7 +156,7 @@ impl AgentHandler {
         let context = message
             .context_id
             .unwrap_or_else(|| self.tasks.next_id("context"));
-        match self.script.reply_to(&message.text) {
+        match self.script.reply_to_text(&message.text) {
             ReplyContent::Message(text) => {
                 let id = self.tasks.next_id("message");
                 Ok(AgentReply::Message(
@@ -209,7 +211,7 @@ impl AgentHandler {
         let has_artifacts = params
             .get("includeArtifacts")
             .is_some_and(|value| *value == json!(true) || *value == json!("true"));
-        let mut tasks = self.tasks.newest_first();
+        let mut tasks = self.tasks.tasks_newest_first();
         tasks.retain(|task| {
             context.is_none_or(|context| task["contextId"] == context)
                 && state.is_none_or(|state| task["status"]["state"] == state)
@@ -273,6 +275,6 @@ fn number_param(params: &Map<String, Value>, name: &str) -> Result<Option<usize>
         .ok_or_else(|| RpcError::invalid_params(format!("{name} must be a number")))
 }
 
-fn unsupported_operation(message: &str) -> RpcError {
+fn unsupported_operation_error(message: &str) -> RpcError {
     RpcError::new(rpc_error::UNSUPPORTED_OPERATION, message)
 }

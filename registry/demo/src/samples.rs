@@ -85,7 +85,7 @@ impl SampleDefinition {
 }
 
 impl AgentScript {
-    pub fn reply_to(&self, text: &str) -> ReplyContent {
+    pub fn reply_to_text(&self, text: &str) -> ReplyContent {
         let text = text.to_lowercase();
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
         let mut answers = self.answers.iter();
@@ -116,12 +116,12 @@ mod tests {
             assert_eq!(skills[0]["examples"][0], sample.example);
             for skill in skills {
                 for example in skill["examples"].as_array().unwrap() {
-                    let reply = script.reply_to(example.as_str().unwrap());
+                    let reply = script.reply_to_text(example.as_str().unwrap());
                     assert_ne!(reply, otherwise, "{example}");
                 }
             }
             for text in ["", "hello", "aromertic"] {
-                assert_eq!(script.reply_to(text), otherwise, "{text}");
+                assert_eq!(script.reply_to_text(text), otherwise, "{text}");
             }
         }
     }
@@ -129,10 +129,10 @@ mod tests {
     #[test]
     fn words_count_in_any_case_and_order_but_only_as_a_whole() {
         let script = SAMPLES[2].parse_script("http://127.0.0.1:1").unwrap();
-        let rome = script.reply_to("Rome");
+        let rome = script.reply_to_text("Rome");
         assert!(matches!(rome, ReplyContent::Artifacts(_)), "{rome:?}");
-        assert_eq!(script.reply_to("three days, in ROME!"), rome);
-        assert_ne!(script.reply_to("Romedale"), rome);
+        assert_eq!(script.reply_to_text("three days, in ROME!"), rome);
+        assert_ne!(script.reply_to_text("Romedale"), rome);
     }
 
     #[test]

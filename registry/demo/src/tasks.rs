@@ -39,7 +39,7 @@ impl TaskStore {
             .cloned()
     }
 
-    pub fn newest_first(&self) -> Vec<Value> {
+    pub fn tasks_newest_first(&self) -> Vec<Value> {
         let kept = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().rev().cloned().collect()
     }
@@ -59,9 +59,9 @@ mod tests {
         }
         assert_eq!(tasks.get("0"), None);
         assert_eq!(tasks.get("1"), Some(json!({"id": "1"})));
-        assert_eq!(tasks.newest_first().len(), MAX_TASKS);
+        assert_eq!(tasks.tasks_newest_first().len(), MAX_TASKS);
         assert_eq!(
-            tasks.newest_first()[0],
+            tasks.tasks_newest_first()[0],
             json!({"id": MAX_TASKS.to_string()})
         );
     }

@@ -23,7 +23,7 @@ pub(super) fn parse_user_message(
         .get("message")
         .and_then(Value::as_object)
         .ok_or_else(|| RpcError::invalid_params("params.message must be an object"))?;
-    if string_member(message, "messageId")?.is_none_or(|id| id.is_empty()) {
+    if non_empty_string_member(message, "messageId")?.is_none_or(|id| id.is_empty()) {
         return Err(RpcError::invalid_params(
             "message.messageId must be a non-empty string",
         ));
@@ -52,12 +52,15 @@ pub(super) fn parse_user_message(
     }
     Ok(UserMessage {
         text: texts.join("\n"),
-        context_id: string_member(message, "contextId")?,
-        task_id: string_member(message, "taskId")?,
+        context_id: non_empty_string_member(message, "contextId")?,
+        task_id: non_empty_string_member(message, "taskId")?,
     })
 }
 
-fn string_member(message: &Map<String, Value>, name: &str) -> Result<Option<String>, RpcError> {
+fn non_empty_string_member(
+    message: &Map<String, Value>,
+    name: &str,
+) -> Result<Option<String>, RpcError> {
     match message.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.is_empty() => Ok(None),

@@ -50,11 +50,11 @@ impl Facet {
     }
 
     /// The agents' values that match a filter with these values. The error lists the valid values.
-    pub fn matching_values(self, filter_values: Vec<String>) -> Result<Vec<String>, String> {
+    pub fn resolve_filter_values(self, filter_values: Vec<String>) -> Result<Vec<String>, String> {
         match self {
-            Self::Lifecycle => validate_values::<ShownLifecycle>(filter_values),
-            Self::Liveness => validate_values::<LivenessState>(filter_values),
-            Self::Signature => validate_values::<SignatureState>(filter_values),
+            Self::Lifecycle => validate_enum_values::<ShownLifecycle>(filter_values),
+            Self::Liveness => validate_enum_values::<LivenessState>(filter_values),
+            Self::Signature => validate_enum_values::<SignatureState>(filter_values),
             Self::Unmanaged => match filter_values
                 .iter()
                 .all(|one| one == "true" || one == "false")
@@ -62,7 +62,7 @@ impl Facet {
                 true => Ok(filter_values),
                 false => Err("unmanaged must be true or false".to_owned()),
             },
-            Self::Trust => trust_levels_from(&filter_values),
+            Self::Trust => expand_trust_levels(&filter_values),
             Self::Provider | Self::Domain | Self::InputMode | Self::OutputMode => Ok(filter_values
                 .iter()
                 .map(|value| value.to_lowercase())
@@ -79,7 +79,9 @@ impl Facet {
 }
 
 /// The values, each of which must be the text of an enum value.
-fn validate_values<T: FromStr<Err = String>>(values: Vec<String>) -> Result<Vec<String>, String> {
+fn validate_enum_values<T: FromStr<Err = String>>(
+    values: Vec<String>,
+) -> Result<Vec<String>, String> {
     for value in &values {
         value.parse::<T>()?;
     }
@@ -87,7 +89,7 @@ fn validate_values<T: FromStr<Err = String>>(values: Vec<String>) -> Result<Vec<
 }
 
 /// The trust levels from the lowest of these up.
-fn trust_levels_from(levels: &[String]) -> Result<Vec<String>, String> {
+fn expand_trust_levels(levels: &[String]) -> Result<Vec<String>, String> {
     let levels: Result<Vec<TrustLevel>, String> = levels
         .iter()
         .map(|level| level.parse::<TrustLevel>())
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     fn found(facet: Facet, filter: &[&str]) -> Result<Vec<String>, String> {
-        facet.matching_values(filter.iter().map(|value| (*value).to_owned()).collect())
+        facet.resolve_filter_values(filter.iter().map(|value| (*value).to_owned()).collect())
     }
 
     #[test]

@@ -11,9 +11,9 @@ use std::ops::Range;
 
 use super::bert_config::{Activation, BertConfig};
 use super::error::ModelError;
-use super::matmul::{Matrix, RowView};
+use super::matmul::{Matrix, StridedRows};
 use super::row_ops::{BiasActivation, LayerNorm, softmax};
-use super::tokenizer::Token;
+use super::tokenizer::InputToken;
 use super::weights::Weights;
 
 pub(super) struct Bert {
@@ -70,7 +70,7 @@ impl Bert {
     }
 
     /// Computes the output rows of all tokens of these texts, one text after the other, `hidden_size` numbers per row.
-    pub fn forward(&self, texts: &[Vec<Token>]) -> Result<Vec<f32>, &'static str> {
+    pub fn forward(&self, texts: &[Vec<InputToken>]) -> Result<Vec<f32>, &'static str> {
         let mut spans = Vec::with_capacity(texts.len());
         let mut total = 0;
         for text in texts {
@@ -85,7 +85,7 @@ impl Bert {
     }
 
     /// Computes the input row of each token: the sum of its own row and those of its position and type.
-    fn embed_tokens(&self, texts: &[Vec<Token>]) -> Result<Vec<f32>, &'static str> {
+    fn embed_tokens(&self, texts: &[Vec<InputToken>]) -> Result<Vec<f32>, &'static str> {
         let row_range = |table: &'_ [f32], index: usize| -> Option<Range<usize>> {
             let begin = index.checked_mul(self.hidden_size)?;
             let end = begin.checked_add(self.hidden_size)?;
@@ -179,21 +179,21 @@ fn apply_attention(projected: &[f32], attended: &mut [f32], hidden_size: usize, 
         let values = Matrix::new(length, head_size, |token, number| {
             projected[token * stride + 2 * hidden_size + head_offset + number]
         });
-        let queries = RowView {
+        let queries = StridedRows {
             numbers: projected.get(head_offset..).unwrap_or_default(),
             stride,
         };
-        let score_rows = RowView {
+        let score_rows = StridedRows {
             numbers: scores.as_mut_slice(),
             stride: length,
         };
         keys.multiply(queries, length, score_rows);
         softmax(&mut scores, length, (head_size as f32).sqrt().recip());
-        let weight_rows = RowView {
+        let weight_rows = StridedRows {
             numbers: scores.as_slice(),
             stride: length,
         };
-        let attended = RowView {
+        let attended = StridedRows {
             numbers: attended.get_mut(head_offset..).unwrap_or_default(),
             stride: hidden_size,
         };
@@ -235,11 +235,11 @@ impl DenseLayer {
     fn forward(&self, rows: &[f32]) -> Vec<f32> {
         let count = rows.len() / self.inputs;
         let mut products = vec![0.0; count * self.outputs];
-        let input_rows = RowView {
+        let input_rows = StridedRows {
             numbers: rows,
             stride: self.inputs,
         };
-        let written = RowView {
+        let written = StridedRows {
             numbers: products.as_mut_slice(),
             stride: self.outputs,
         };

@@ -107,7 +107,7 @@ impl BertConfig {
                     .take(40)
                     .flat_map(char::escape_debug)
                     .collect();
-                return Err(unsupported_config(format!(
+                return Err(unsupported_config_error(format!(
                     "model_type is \"{other}\", but only \"bert\", \"roberta\" and \"xlm-roberta\" are supported"
                 )));
             }
@@ -121,7 +121,7 @@ impl BertConfig {
             "gelu_new" | "gelu_pytorch_tanh" => Activation::GeluByTanh,
             "relu" => Activation::Relu,
             _ => {
-                return Err(unsupported_config(
+                return Err(unsupported_config_error(
                     "hidden_act is not one of gelu, gelu_new, relu",
                 ));
             }
@@ -155,7 +155,7 @@ impl BertConfigFile {
         let remaining_positions = self.max_position_embeddings.checked_sub(offset);
         match remaining_positions.filter(|left| *left >= MIN_POSITIONS) {
             Some(_) => Ok(offset),
-            None => Err(unsupported_config(format!(
+            None => Err(unsupported_config_error(format!(
                 "pad_token_id is {padding_token}, which leaves fewer than {MIN_POSITIONS} of {} positions",
                 self.max_position_embeddings
             ))),
@@ -188,28 +188,30 @@ impl BertConfigFile {
             ("type_vocab_size", self.type_vocab_size, 1, MAX_TOKEN_TYPES),
         ] {
             if !(least..=most).contains(&value) {
-                return Err(unsupported_config(format!(
+                return Err(unsupported_config_error(format!(
                     "{name} is {value}, but must be {least} to {most}"
                 )));
             }
         }
         if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
-            return Err(unsupported_config(format!(
+            return Err(unsupported_config_error(format!(
                 "hidden_size {} is not divisible by {} attention heads",
                 self.hidden_size, self.num_attention_heads
             )));
         }
         if !(self.layer_norm_eps >= 0.0 && self.layer_norm_eps < 1.0) {
-            return Err(unsupported_config("layer_norm_eps is not between 0 and 1"));
+            return Err(unsupported_config_error(
+                "layer_norm_eps is not between 0 and 1",
+            ));
         }
         let positions = self.position_embedding_type.as_deref();
         if positions.is_some_and(|kind| kind != "absolute") {
-            return Err(unsupported_config(
+            return Err(unsupported_config_error(
                 "position_embedding_type is not \"absolute\"",
             ));
         }
         if self.is_decoder == Some(true) {
-            return Err(unsupported_config(
+            return Err(unsupported_config_error(
                 "is_decoder is true, but a decoder reads only the text before a word",
             ));
         }
@@ -217,6 +219,6 @@ impl BertConfigFile {
     }
 }
 
-fn unsupported_config(problem: impl Into<String>) -> ModelError {
+fn unsupported_config_error(problem: impl Into<String>) -> ModelError {
     ModelError::unsupported(CONFIG_FILE, problem)
 }

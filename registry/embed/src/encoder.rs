@@ -11,7 +11,7 @@ use super::job_pool::{JobPool, single_thread_pool};
 use super::model::LoadedModel;
 use super::model_folder::{ModelFiles, SymlinkPolicy};
 use super::pooling::Pooling;
-use super::{EmbedError, Embedder, MAX_TEXTS_PER_CALL, ModelInfo, TextKind};
+use super::{EmbedError, Embedder, MAX_TEXTS_PER_CALL, ModelIdentity, TextKind};
 
 /// Options of a local encoder. Queries and cards have separate threads, so a query never waits for cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl LocalEncoder {
     }
 
     /// The most tokens of a card; the rest of a longer card is not encoded.
-    pub fn max_length(&self) -> usize {
+    pub fn max_card_tokens(&self) -> usize {
         self.model.max_length
     }
 
@@ -99,7 +99,7 @@ impl LocalEncoder {
 
 #[async_trait]
 impl Embedder for LocalEncoder {
-    fn model(&self) -> &ModelInfo {
+    fn model_identity(&self) -> &ModelIdentity {
         &self.model.info
     }
 

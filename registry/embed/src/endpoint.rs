@@ -21,7 +21,7 @@ use serde_json::json;
 use service::EndpointService;
 use tokio::sync::Semaphore;
 
-use super::{EmbedError, Embedder, MAX_TEXTS_PER_CALL, ModelInfo, TextKind};
+use super::{EmbedError, Embedder, MAX_TEXTS_PER_CALL, ModelIdentity, TextKind};
 
 /// Characters of a query that are sent; the rest is cut off.
 const MAX_QUERY_CHARS: usize = 512;
@@ -73,7 +73,7 @@ pub enum EndpointOpenError {
 
 pub struct RemoteEncoder {
     service: Arc<EndpointService>,
-    model: ModelInfo,
+    model: ModelIdentity,
     queries: RequestLane,
     cards: RequestLane,
 }
@@ -131,12 +131,12 @@ impl RemoteEncoder {
             })
         };
         let queries = build_lane(
-            fetch_limits(timeouts.query),
+            request_limits(timeouts.query),
             MAX_CONCURRENT_QUERIES,
             MAX_QUERY_CHARS,
         )?;
         let cards = build_lane(
-            fetch_limits(timeouts.card),
+            request_limits(timeouts.card),
             MAX_CONCURRENT_CARD_BATCHES,
             MAX_CARD_CHARS,
         )?;
@@ -157,7 +157,7 @@ impl RemoteEncoder {
             }
         };
         Ok(Self {
-            model: model_info(&service, dimensions),
+            model: endpoint_model_identity(&service, dimensions),
             service: Arc::new(service),
             queries,
             cards,
@@ -166,7 +166,7 @@ impl RemoteEncoder {
 }
 
 /// The limits of a request. The endpoint may compute for the whole time, so the first byte has no shorter limit.
-fn fetch_limits(total: Duration) -> FetchLimits {
+fn request_limits(total: Duration) -> FetchLimits {
     FetchLimits {
         first_byte: total,
         total,
@@ -180,10 +180,10 @@ fn fetch_limits(total: Duration) -> FetchLimits {
 }
 
 /// Identity of the vectors: URL, name and length together, because the same name may be another model elsewhere.
-fn model_info(service: &EndpointService, dimensions: usize) -> ModelInfo {
+fn endpoint_model_identity(service: &EndpointService, dimensions: usize) -> ModelIdentity {
     let identity = json!([service.url.as_str(), service.model, dimensions]).to_string();
     let hash = digest(&SHA256, identity.as_bytes());
-    ModelInfo {
+    ModelIdentity {
         id: hash
             .as_ref()
             .iter()
@@ -213,7 +213,7 @@ impl std::fmt::Debug for RemoteEncoder {
 
 #[async_trait]
 impl Embedder for RemoteEncoder {
-    fn model(&self) -> &ModelInfo {
+    fn model_identity(&self) -> &ModelIdentity {
         &self.model
     }
 

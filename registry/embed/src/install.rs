@@ -22,7 +22,7 @@ pub(super) const TEMPORARY_PREFIX: &str = ".installing-";
 const LOCK_FILE: &str = "lock";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installation {
+pub struct ModelInstallation {
     pub model: InstalledModel,
     /// Whether the model was already installed, so nothing was copied.
     pub was_installed: bool,
@@ -32,13 +32,13 @@ pub struct Installation {
 
 /// Checks the model in a folder (following links), copies it to the data folder, which is created if necessary, and
 /// selects it. Blocks until this is done; on an error nothing has changed.
-pub fn install_model(data_dir: &Path, source: &Path) -> Result<Installation, ModelError> {
+pub fn install_model(data_dir: &Path, source: &Path) -> Result<ModelInstallation, ModelError> {
     let metadata = std::fs::metadata(source).map_err(ModelError::unreadable(source))?;
     if !metadata.is_dir() {
         return Err(ModelError::NotAFolder(source.to_owned()));
     }
     let models = models_folder(data_dir);
-    make_private(&models).map_err(ModelError::unwritable(&models))?;
+    create_private_folder(&models).map_err(ModelError::unwritable(&models))?;
     let _lock = lock_models_folder(&models)?;
     remove_temporary_files(&models)?;
     let temporary_folder = tempfile::Builder::new()
@@ -52,7 +52,7 @@ pub fn install_model(data_dir: &Path, source: &Path) -> Result<Installation, Mod
         .and_then(|model| model.description)
         .is_some_and(|about| about.id == files.id);
     let target = model_folder_path(data_dir, &files.id);
-    let was_installed = is_intact(&target, &files.id);
+    let was_installed = contains_intact_model(&target, &files.id);
     if !was_installed {
         let complete = temporary_folder.path().join("model");
         write_model(&files, &complete)?;
@@ -70,7 +70,7 @@ pub fn install_model(data_dir: &Path, source: &Path) -> Result<Installation, Mod
     if !was_current {
         select_model(&models, &target)?;
     }
-    Ok(Installation {
+    Ok(ModelInstallation {
         model,
         was_installed,
         was_current,
@@ -78,7 +78,7 @@ pub fn install_model(data_dir: &Path, source: &Path) -> Result<Installation, Mod
 }
 
 /// Whether a folder contains the model with this id, byte for byte.
-fn is_intact(folder: &Path, id: &str) -> bool {
+fn contains_intact_model(folder: &Path, id: &str) -> bool {
     let description = read_installed_model(folder, false).description;
     description.is_some_and(|about| about.id == id)
         && ModelFiles::read(folder, "", SymlinkPolicy::Reject).is_ok_and(|files| files.id == id)
@@ -182,7 +182,7 @@ fn sync_folder(_: &Path) -> Result<(), ModelError> {
 
 /// Creates a folder and its parents, accessible only to their owner.
 #[cfg(unix)]
-fn make_private(folder: &Path) -> std::io::Result<()> {
+fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new()
         .recursive(true)

@@ -67,7 +67,7 @@ pub fn list_installed_models(data_dir: &Path) -> Result<Vec<InstalledModel>, Mod
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(ModelError::unreadable(&models)(error)),
     };
-    let current = read_current_name(&models).unwrap_or_default();
+    let current = read_current_model_name(&models).unwrap_or_default();
     let mut names = Vec::new();
     for entry in entries {
         let entry = entry.map_err(ModelError::unreadable(&models))?;
@@ -88,7 +88,7 @@ pub fn list_installed_models(data_dir: &Path) -> Result<Vec<InstalledModel>, Mod
 /// The current model; `None` if no model was ever installed.
 pub fn find_current_model(data_dir: &Path) -> Result<Option<InstalledModel>, ModelError> {
     let models = models_folder(data_dir);
-    let Some(name) = read_current_name(&models)? else {
+    let Some(name) = read_current_model_name(&models)? else {
         return Ok(None);
     };
     let model = read_installed_model(&models.join(name), true);
@@ -124,7 +124,7 @@ pub(super) fn read_installed_model(folder: &Path, is_current: bool) -> Installed
     }
 }
 
-fn read_current_name(models: &Path) -> Result<Option<String>, ModelError> {
+fn read_current_model_name(models: &Path) -> Result<Option<String>, ModelError> {
     let path = models.join(CURRENT_FILE);
     let Some(text) = read_small_file(&path).map_err(ModelError::unreadable(&path))? else {
         return Ok(None);

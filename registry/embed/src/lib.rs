@@ -31,7 +31,7 @@ pub use bert_config::MAX_DIMENSIONS;
 pub use encoder::{EncoderOptions, LocalEncoder, MAX_THREADS, MAX_WAITING_REQUESTS};
 pub use endpoint::{EndpointOpenError, EndpointOptions, RemoteEncoder};
 pub use error::ModelError;
-pub use install::{Installation, install_model};
+pub use install::{ModelInstallation, install_model};
 pub use installed_models::{
     InstalledModel, MAX_LISTED_MODELS, ModelDescription, find_current_model, list_installed_models,
 };
@@ -45,7 +45,7 @@ pub use tokenizer::MAX_TEXT_BYTES;
 
 /// The identity of a model. Vectors of different models cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelInfo {
+pub struct ModelIdentity {
     /// Lower-case hexadecimal SHA-256 of everything that determines the vectors.
     pub id: String,
     pub name: String,
@@ -79,7 +79,7 @@ pub const MAX_TEXTS_PER_CALL: usize = 64;
 
 #[async_trait]
 pub trait Embedder: Send + Sync + std::fmt::Debug {
-    fn model(&self) -> &ModelInfo;
+    fn model_identity(&self) -> &ModelIdentity;
 
     /// Encodes at most [`MAX_TEXTS_PER_CALL`] texts, each as a vector of unit length. Dropping the future cancels work
     /// that has not begun.

@@ -21,7 +21,7 @@ pub(super) struct Matrix {
 
 /// Rows of a larger table: its numbers from the first row on, and the distance between rows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RowView<T> {
+pub(super) struct StridedRows<T> {
     pub numbers: T,
     pub stride: usize,
 }
@@ -59,8 +59,13 @@ impl Matrix {
     }
 
     /// Writes the products of `count` rows with this matrix to `products`.
-    pub fn multiply(&self, rows: RowView<&[f32]>, count: usize, products: RowView<&mut [f32]>) {
-        self.arch.dispatch(MatrixProduct {
+    pub fn multiply(
+        &self,
+        rows: StridedRows<&[f32]>,
+        count: usize,
+        products: StridedRows<&mut [f32]>,
+    ) {
+        self.arch.dispatch(MatrixMultiplication {
             matrix: self,
             rows,
             count,
@@ -81,14 +86,14 @@ impl WithSimd for RegisterWidth {
     }
 }
 
-struct MatrixProduct<'a> {
+struct MatrixMultiplication<'a> {
     matrix: &'a Matrix,
-    rows: RowView<&'a [f32]>,
+    rows: StridedRows<&'a [f32]>,
     count: usize,
-    products: RowView<&'a mut [f32]>,
+    products: StridedRows<&'a mut [f32]>,
 }
 
-impl WithSimd for MatrixProduct<'_> {
+impl WithSimd for MatrixMultiplication<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -97,7 +102,7 @@ impl WithSimd for MatrixProduct<'_> {
             matrix,
             rows,
             count,
-            products: RowView { numbers, stride },
+            products: StridedRows { numbers, stride },
         } = self;
         let size = (matrix.inputs * matrix.panel_width).max(1);
         let firsts = (0..matrix.outputs).step_by(matrix.panel_width);
@@ -111,10 +116,10 @@ impl WithSimd for MatrixProduct<'_> {
                 // Multiply as many rows at once as there are registers for their sums.
                 row += match count - row {
                     8.. if S::REGISTER_COUNT >= 32 => {
-                        multiply_block::<S, 8>(simd, panel, input, output, columns)
+                        multiply_rows_with_panel::<S, 8>(simd, panel, input, output, columns)
                     }
-                    4.. => multiply_block::<S, 4>(simd, panel, input, output, columns),
-                    _ => multiply_block::<S, 1>(simd, panel, input, output, columns),
+                    4.. => multiply_rows_with_panel::<S, 4>(simd, panel, input, output, columns),
+                    _ => multiply_rows_with_panel::<S, 1>(simd, panel, input, output, columns),
                 };
             }
         }
@@ -123,7 +128,7 @@ impl WithSimd for MatrixProduct<'_> {
 
 /// Multiplies `ROWS` rows with a panel, and returns their number.
 #[inline(always)]
-fn multiply_block<S: Simd, const ROWS: usize>(
+fn multiply_rows_with_panel<S: Simd, const ROWS: usize>(
     simd: S,
     panel: &[f32],
     (rows, row_stride): (&[f32], usize),
@@ -177,11 +182,11 @@ mod tests {
                 .map(|place| number(place / stride, place % stride))
                 .collect();
             let mut products = vec![7.0; (count + 1) * wide];
-            let read = RowView {
+            let read = StridedRows {
                 numbers: rows.as_slice(),
                 stride,
             };
-            let written = RowView {
+            let written = StridedRows {
                 numbers: products.as_mut_slice(),
                 stride: wide,
             };
@@ -216,11 +221,11 @@ mod tests {
         let products = |rows: &[f32]| {
             let count = rows.len() / inputs;
             let mut products = vec![0.0; count * outputs];
-            let written = RowView {
+            let written = StridedRows {
                 numbers: products.as_mut_slice(),
                 stride: outputs,
             };
-            let read = RowView {
+            let read = StridedRows {
                 numbers: rows,
                 stride: inputs,
             };

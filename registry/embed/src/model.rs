@@ -8,9 +8,9 @@ use super::error::ModelError;
 use super::model_folder::ModelFiles;
 use super::pooling::Pooling;
 use super::prompts::Prompts;
-use super::tokenizer::{Token, TokenizerModel};
+use super::tokenizer::{InputToken, ModelTokenizer};
 use super::weights::Weights;
-use super::{EmbedError, ModelInfo, TextKind};
+use super::{EmbedError, ModelIdentity, TextKind};
 
 pub const MAX_QUERY_TOKENS: usize = 64;
 
@@ -20,25 +20,25 @@ const MAX_BATCH_TOKENS: usize = 1024;
 const TRIAL_TEXT: &str = "Find an agent that books flights and hotels.";
 
 pub(super) struct LoadedModel {
-    pub info: ModelInfo,
+    pub info: ModelIdentity,
     pub max_length: usize,
     pub pooling: Pooling,
     prompts: Prompts,
-    tokenizer: TokenizerModel,
+    tokenizer: ModelTokenizer,
     network: Bert,
 }
 
 impl LoadedModel {
     /// Loads the model and encodes a test sentence.
     pub fn load(files: ModelFiles) -> Result<Self, ModelError> {
-        let tokenizer = TokenizerModel::load(&files)?;
+        let tokenizer = ModelTokenizer::load(&files)?;
         let BertConfig {
             hidden_size: hidden,
             ..
         } = files.config;
         let network = Bert::load(&files.config, &Weights::open(files.weights)?)?;
         let model = Self {
-            info: ModelInfo {
+            info: ModelIdentity {
                 id: files.id,
                 name: files.name,
                 dimensions: hidden,
@@ -69,7 +69,7 @@ impl LoadedModel {
             TextKind::Card => self.max_length,
         };
         let mut vectors = Vec::with_capacity(texts.len());
-        let mut batch: Vec<Vec<Token>> = Vec::new();
+        let mut batch: Vec<Vec<InputToken>> = Vec::new();
         for text in texts {
             if is_abandoned() {
                 return Err(EmbedError::Unavailable(
@@ -94,7 +94,7 @@ impl LoadedModel {
 
     fn encode_batch(
         &self,
-        batch: &mut Vec<Vec<Token>>,
+        batch: &mut Vec<Vec<InputToken>>,
         vectors: &mut Vec<Vec<f32>>,
     ) -> Result<(), EmbedError> {
         if batch.is_empty() {

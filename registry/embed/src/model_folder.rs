@@ -71,12 +71,12 @@ struct ModuleEntry {
 }
 
 #[derive(Default, Deserialize)]
-struct LengthConfigFile {
+struct SentenceBertConfigFile {
     max_seq_length: Option<usize>,
     do_lower_case: Option<bool>,
 }
 
-impl LengthConfigFile {
+impl SentenceBertConfigFile {
     /// The most tokens of a text, if the network has that many positions.
     fn max_tokens(&self, path: &str, max_positions: usize) -> Result<usize, ModelError> {
         let max_tokens = self
@@ -133,10 +133,10 @@ impl ModelFiles {
         let pooling_folder = pooling_folder.as_deref();
         let pooling = read_pooling(pooling_folder, config.hidden_size, &mut read_optional)?;
         let length_path = in_network_folder(LENGTH_CONFIG_FILE);
-        let length: LengthConfigFile = match read_optional(&length_path)? {
+        let length: SentenceBertConfigFile = match read_optional(&length_path)? {
             Some(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|error| ModelError::malformed(&length_path, error))?,
-            None => LengthConfigFile::default(),
+            None => SentenceBertConfigFile::default(),
         };
         let prompts = match read_optional(PROMPTS_FILE)? {
             Some(bytes) => Prompts::parse(&bytes)?,

@@ -9,21 +9,21 @@ use super::model_folder::{ModelFiles, TOKENIZER_FILE};
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Token {
+pub(super) struct InputToken {
     pub id: u32,
     /// The token type; a single text has only one.
     pub kind: u32,
 }
 
 /// A model's tokenizer, without the truncation and padding settings of its file: truncation is decided for each text.
-pub(super) struct TokenizerModel {
+pub(super) struct ModelTokenizer {
     tokenizer: Tokenizer,
     /// Number of special tokens added to a text.
     special_token_count: usize,
     lowercase: bool,
 }
 
-impl TokenizerModel {
+impl ModelTokenizer {
     pub fn load(files: &ModelFiles) -> Result<Self, ModelError> {
         let mut tokenizer = Tokenizer::from_bytes(&files.tokenizer)
             .map_err(|error| ModelError::malformed(TOKENIZER_FILE, error))?;
@@ -70,7 +70,7 @@ impl TokenizerModel {
 
     /// The tokens of a text, at most `max_tokens` (at least [`super::bert_config::MIN_POSITIONS`]) including the
     /// special ones.
-    pub fn tokenize(&self, text: &str, max_tokens: usize) -> Result<Vec<Token>, String> {
+    pub fn tokenize(&self, text: &str, max_tokens: usize) -> Result<Vec<InputToken>, String> {
         let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
         let to_message = |error: tokenizers::Error| first_line(&error.to_string());
         let encoding = if self.lowercase {
@@ -90,7 +90,7 @@ impl TokenizerModel {
             .get_ids()
             .iter()
             .zip(kinds)
-            .map(|(&id, &kind)| Token { id, kind })
+            .map(|(&id, &kind)| InputToken { id, kind })
             .collect())
     }
 }

@@ -94,15 +94,18 @@ impl Weights {
 /// Converts bytes to numbers; `None` for an unsupported type.
 fn decode_numbers(dtype: Dtype, bytes: &[u8]) -> Option<Vec<f32>> {
     Some(match dtype {
-        Dtype::F32 => decode_each(bytes, f32::from_le_bytes),
-        Dtype::F16 => decode_each(bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
-        Dtype::BF16 => decode_each(bytes, |bytes| bf16::from_le_bytes(bytes).to_f32()),
-        Dtype::F64 => decode_each(bytes, |bytes| f64::from_le_bytes(bytes) as f32),
+        Dtype::F32 => decode_each_number(bytes, f32::from_le_bytes),
+        Dtype::F16 => decode_each_number(bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
+        Dtype::BF16 => decode_each_number(bytes, |bytes| bf16::from_le_bytes(bytes).to_f32()),
+        Dtype::F64 => decode_each_number(bytes, |bytes| f64::from_le_bytes(bytes) as f32),
         _ => return None,
     })
 }
 
-fn decode_each<const N: usize>(bytes: &[u8], decode_number: impl Fn([u8; N]) -> f32) -> Vec<f32> {
+fn decode_each_number<const N: usize>(
+    bytes: &[u8],
+    decode_number: impl Fn([u8; N]) -> f32,
+) -> Vec<f32> {
     let (numbers, _) = bytes.as_chunks::<N>();
     numbers.iter().map(|bytes| decode_number(*bytes)).collect()
 }

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 
 use a2a_registry_api::{CreatedFeed, News, Review};
-use a2a_registry_core::accounts::authentication::{authenticate_feed, random_secret, sha256_hex};
+use a2a_registry_core::accounts::authentication::{
+    authenticate_feed_reader, random_secret, sha256_hex,
+};
 use a2a_registry_core::commit::change_set::ChangeSet;
 use a2a_registry_core::commit::publish::commit_changes;
 use a2a_registry_core::context::AppContext;
@@ -47,7 +49,7 @@ struct AtomEntry {
 /// Creates a feed for the caller, or a new URL for the existing feed, which invalidates the old URL. The feed never
 /// shows more than the caller may see at the time.
 pub async fn feed_renew(context: &AppContext, caller: &Caller) -> Result<CreatedFeed> {
-    let account = caller.require(Permission::Read)?;
+    let account = caller.require_permission(Permission::Read)?;
     let secret = random_secret(context);
     let write = context.store.begin_write().await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
@@ -69,7 +71,7 @@ pub async fn feed_renew(context: &AppContext, caller: &Caller) -> Result<Created
 }
 
 pub async fn feed_revoke(context: &AppContext, caller: &Caller) -> Result<()> {
-    let account = caller.require(Permission::Read)?;
+    let account = caller.require_permission(Permission::Read)?;
     let write = context.store.begin_write().await?;
     if !write.delete_feed(account.id).await? {
         return Err(AppError::not_found("You do not have a feed."));
@@ -85,15 +87,15 @@ pub(crate) async fn feed_created_at(
     context: &AppContext,
     caller: &Caller,
 ) -> Result<Option<Timestamp>> {
-    let account = caller.require(Permission::Read)?;
+    let account = caller.require_permission(Permission::Read)?;
     let row = feeds::feed_by_account(&context.store, account.id).await?;
     Ok(row.map(|row| Timestamp(row.created_at)))
 }
 
-pub(crate) async fn load_feed(context: &AppContext, secret: &str) -> Result<AtomFeed> {
-    let caller = authenticate_feed(context, secret).await?;
-    let caller = caller.ok_or_else(AppError::no_address)?;
-    let account = caller.require(Permission::Read)?;
+pub(crate) async fn load_atom_feed(context: &AppContext, secret: &str) -> Result<AtomFeed> {
+    let caller = authenticate_feed_reader(context, secret).await?;
+    let caller = caller.ok_or_else(AppError::no_resource)?;
+    let account = caller.require_permission(Permission::Read)?;
     let (reviews, news) = feed_items(context, account).await?;
     let ids: Vec<Uuid> = news.iter().map(|one| one.agent).collect();
     let domains: HashMap<Uuid, String> = agents_by_ids(&context.store, &ids)

@@ -7,7 +7,7 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind, Result};
 use a2a_registry_core::name_rules::check_name;
 use a2a_registry_core::search::collection_scope::CollectionScope;
-use a2a_registry_core::search::query::{build_search_request, resolve_mode};
+use a2a_registry_core::search::query::{build_search_request, resolve_search_mode};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::identifiers::new_uuid;
 use a2a_registry_domain::role::Permission;
@@ -20,7 +20,7 @@ use crate::problems::problem::Problem;
 use crate::requests::query;
 
 pub async fn saved_search_list(context: &AppContext, caller: &Caller) -> Result<SavedSearchList> {
-    let account = caller.require(Permission::Read)?;
+    let account = caller.require_permission(Permission::Read)?;
     let mut rows = saved_searches_by_account(&context.store, account.id).await?;
     rows.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     Ok(SavedSearchList {
@@ -34,7 +34,7 @@ pub async fn saved_search_put(
     caller: &Caller,
     new: &NewSavedSearch,
 ) -> Result<SavedSearch> {
-    let account = caller.require(Permission::Read)?;
+    let account = caller.require_permission(Permission::Read)?;
     check_name("/name", &new.name)?;
     let query = canonical_query(context, caller, &new.query).await?;
     let write = context.store.begin_write().await?;
@@ -61,7 +61,7 @@ pub async fn saved_search_put(
 }
 
 pub async fn saved_search_delete(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
-    let account = caller.require(Permission::Read)?;
+    let account = caller.require_permission(Permission::Read)?;
     let write = context.store.begin_write().await?;
     if !write.delete_saved_search(account.id, id).await? {
         return Err(AppError::no_saved_search(id));
@@ -93,7 +93,7 @@ async fn canonical_query(context: &AppContext, caller: &Caller, text: &str) -> R
     search.fields = Vec::new();
     let limits = &context.config.limits;
     let validation = async {
-        resolve_mode(&search, context.semantic_search.has_model())?;
+        resolve_search_mode(&search, context.semantic_search.has_model())?;
         build_search_request(&search, limits)?;
         CollectionScope::load(context, caller, &search.collection).await
     };

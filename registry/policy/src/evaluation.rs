@@ -56,7 +56,7 @@ impl PolicySet {
         waived: &BTreeSet<u16>,
     ) -> AuthorizationDecision {
         let (mut permits, mut forbids) = (Vec::new(), Vec::new());
-        for (index, policy) in self.for_action(action) {
+        for (index, policy) in self.policies_for_action(action) {
             if policy.mode != PolicyMode::Enforce || !policy.scope.contains(principal) {
                 continue;
             }
@@ -81,7 +81,7 @@ impl PolicySet {
     }
 
     /// The indices of dry-run policies that would each change the decision by themselves.
-    pub fn dry_run_changes(
+    pub fn decision_changing_dry_runs(
         &self,
         action: Action,
         principal: &Principal,
@@ -90,7 +90,7 @@ impl PolicySet {
         decision: &AuthorizationDecision,
     ) -> Vec<u16> {
         let has_no_permit = !decision.allowed && decision.policies.is_empty();
-        let dry_runs = self.for_action(action).filter(|(_, policy)| {
+        let dry_runs = self.policies_for_action(action).filter(|(_, policy)| {
             policy.mode == PolicyMode::DryRun && policy.scope.contains(principal)
         });
         let would_change = |(index, policy): &(u16, &Policy)| {

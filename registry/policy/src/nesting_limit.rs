@@ -53,7 +53,7 @@ impl PolicyTextSize {
             match character {
                 '"' => {
                     size.terms += 1;
-                    let length = skip_literal(&mut rest);
+                    let length = skip_string_literal(&mut rest);
                     size.pattern_chars += if is_pattern { length } else { 0 };
                 }
                 '(' | '[' | '{' => {
@@ -71,7 +71,7 @@ impl PolicyTextSize {
 }
 
 /// Skips the rest of a string literal; returns the number of its characters, counting an escaped one once.
-fn skip_literal(rest: &mut impl Iterator<Item = char>) -> usize {
+fn skip_string_literal(rest: &mut impl Iterator<Item = char>) -> usize {
     let mut length = 0;
     while let Some(inside) = rest.next() {
         match inside {

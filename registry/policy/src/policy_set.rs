@@ -162,20 +162,20 @@ impl PolicySet {
     }
 
     /// The policies about an action with their indices, including those that are off.
-    pub fn for_action(&self, action: Action) -> impl Iterator<Item = (u16, &Policy)> {
+    pub fn policies_for_action(&self, action: Action) -> impl Iterator<Item = (u16, &Policy)> {
         let placed = (0..).zip(self.policies());
         placed.filter(move |(_, policy)| policy.actions.contains(&action))
     }
 
     /// Whether every active policy about an action matches every resource, so that nothing needs evaluation.
-    pub fn is_unconditional(&self, action: Action) -> bool {
-        let mut about = self.for_action(action);
+    pub fn is_independent_of_resource(&self, action: Action) -> bool {
+        let mut about = self.policies_for_action(action);
         about.all(|(_, policy)| policy.mode == PolicyMode::Off || !policy.is_conditional)
     }
 
     /// Whether a custom policy about an action is active.
-    pub fn has_custom(&self, action: Action) -> bool {
-        let mut about = self.for_action(action);
+    pub fn has_active_custom_policy(&self, action: Action) -> bool {
+        let mut about = self.policies_for_action(action);
         about.any(|(_, policy)| policy.mode != PolicyMode::Off && !policy.is_built_in)
     }
 
@@ -186,19 +186,19 @@ impl PolicySet {
 
     /// Whether an enforced policy permits an action to some principal, if only for some resources.
     pub fn may_permit(&self, action: Action) -> bool {
-        let mut about = self.for_action(action);
+        let mut about = self.policies_for_action(action);
         about.any(|(_, policy)| policy.enforces(Effect::Permit))
     }
 
     /// Whether an action is allowed to every principal for every resource, considering the whole set.
-    pub fn allows_all(&self, action: Action) -> bool {
+    pub fn always_allows_action(&self, action: Action) -> bool {
         let permits = |policy: &Policy| {
             policy.enforces(Effect::Permit)
                 && !policy.is_conditional
                 && policy.scope == PrincipalScope::Everybody
         };
-        let mut policies = self.for_action(action);
-        let forbids = self.for_action(action).any(|(_, policy)| {
+        let mut policies = self.policies_for_action(action);
+        let forbids = self.policies_for_action(action).any(|(_, policy)| {
             // A permit that fails to evaluate also denies.
             policy.enforces(Effect::Forbid)
                 || (policy.is_conditional && policy.enforces(Effect::Permit))
@@ -208,7 +208,7 @@ impl PolicySet {
 
     /// Whether the decision on an action depends on the principal.
     pub fn depends_on_principal(&self, action: Action) -> bool {
-        let mut about = self.for_action(action);
+        let mut about = self.policies_for_action(action);
         about.any(|(_, policy)| {
             policy.mode != PolicyMode::Off && policy.scope != PrincipalScope::Everybody
         })
@@ -245,16 +245,18 @@ impl PolicySet {
             resource().and_then(|resource| build_request(action, resource))
         else {
             let all = policies.match_probes.policies();
-            matches.failed = all.filter_map(|policy| policy_index(policy.id())).collect();
+            matches.failed = all
+                .filter_map(|policy| parse_policy_index(policy.id()))
+                .collect();
             return matches;
         };
         let response = Authorizer::new().is_authorized(&request, &policies.match_probes, &entities);
         let told = response.diagnostics();
-        let satisfied = told.reason().filter_map(policy_index);
+        let satisfied = told.reason().filter_map(parse_policy_index);
         matches.matching.extend(satisfied);
         let failed = told.errors().filter_map(|error| {
             let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
-            policy_index(error.policy_id())
+            parse_policy_index(error.policy_id())
         });
         matches.failed.extend(failed);
         matches
@@ -288,7 +290,7 @@ impl ActionPolicies {
     }
 }
 
-fn policy_index(probe_id: &PolicyId) -> Option<u16> {
+fn parse_policy_index(probe_id: &PolicyId) -> Option<u16> {
     let place: &str = probe_id.as_ref();
     place.parse().ok()
 }
@@ -377,15 +379,15 @@ fn validate_policies(policies: &[Policy]) -> Vec<PolicyError> {
             .iter()
             .filter(move |policy| policy.names_actions == names_actions)
     };
-    let mut faults = validate_against(SCHEMA, with_named_actions(true));
-    faults.extend(validate_against(
+    let mut faults = validate_against_schema(SCHEMA, with_named_actions(true));
+    faults.extend(validate_against_schema(
         &default_actions_schema.concat(),
         with_named_actions(false),
     ));
     faults
 }
 
-fn validate_against<'a>(
+fn validate_against_schema<'a>(
     schema: &str,
     policies: impl Iterator<Item = &'a Policy> + Clone,
 ) -> Vec<PolicyError> {

@@ -16,7 +16,7 @@ pub const ANONYMOUS_ACCOUNT: &str = "anonymous";
 
 impl Principal {
     /// The id of a group in policies. A group set by an admin has no issuer.
-    pub fn group_id(issuer: Option<&str>, name: &str) -> String {
+    pub fn format_group_id(issuer: Option<&str>, name: &str) -> String {
         match issuer {
             Some(issuer) => format!("{issuer}#{name}"),
             None => name.to_owned(),

@@ -106,7 +106,10 @@ fn a_policy_says_what_it_does_for_whom_and_whether_it_acts() {
     assert_eq!(team.actions, [Action::Discover, Action::Invoke]);
     assert!(team.is_conditional && team.mode == PolicyMode::Off);
     assert_eq!(one.scope, PrincipalScope::Account("ann".into()));
-    assert!(!set.is_unconditional(Action::Discover) && !set.is_unconditional(Action::Invoke));
+    assert!(
+        !set.is_independent_of_resource(Action::Discover)
+            && !set.is_independent_of_resource(Action::Invoke)
+    );
 }
 
 #[test]
@@ -287,8 +290,8 @@ fn a_policy_that_fails_denies_whoever_its_scope_holds() {
 /// Groups of one name are two, if two identity providers tell of them.
 #[test]
 fn a_group_of_another_issuer_is_another_group() {
-    let here = Principal::group_id(None, "finance");
-    let there = Principal::group_id(Some("https://idp.example.com"), "finance");
+    let here = Principal::format_group_id(None, "finance");
+    let there = Principal::format_group_id(Some("https://idp.example.com"), "finance");
     let scope = PrincipalScope::Group(here.clone());
     assert!(scope.contains(&member("ann", &[&here])));
     assert!(!scope.contains(&member("eve", &[&there])));
@@ -512,7 +515,7 @@ fn a_policy_without_an_action_is_about_finding_and_calling() {
     )]);
     let about: Vec<_> = Action::ALL
         .into_iter()
-        .filter(|action| set.for_action(*action).next().is_some())
+        .filter(|action| set.policies_for_action(*action).next().is_some())
         .collect();
     assert_eq!(about, [Action::Discover, Action::Invoke]);
     let matches = set.match_domain("example.com");
@@ -603,7 +606,7 @@ fn a_policy_on_a_dry_run_tells_what_it_would_change() {
         let verdict = set.decide(Action::Discover, who, &matches, waived);
         (
             verdict.allowed,
-            set.dry_run_changes(Action::Discover, who, &matches, waived, &verdict),
+            set.decision_changing_dry_runs(Action::Discover, who, &matches, waived, &verdict),
         )
     };
     let none = BTreeSet::new();
@@ -692,7 +695,11 @@ fn a_set_knows_whether_it_permits_and_whether_it_allows_all() {
         let named: Vec<(&str, &str)> = named.iter().map(|(id, text)| (&**id, *text)).collect();
         let set = set(&named);
         assert_eq!(set.may_permit(Action::Discover), permits, "{texts:?}");
-        assert_eq!(set.allows_all(Action::Discover), allows_all, "{texts:?}");
+        assert_eq!(
+            set.always_allows_action(Action::Discover),
+            allows_all,
+            "{texts:?}"
+        );
     }
 }
 

@@ -17,7 +17,7 @@ use super::request::{Filters, MAX_HITS};
 use super::schema::IDENTIFIER_COLUMN;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListKey {
+pub enum ListSortKey {
     /// The name, ignoring case and accents.
     Name,
     Updated,
@@ -37,9 +37,9 @@ pub struct ListRequest {
     /// Only agents changed after this time; microseconds since 1970 UTC.
     pub updated_after: Option<i64>,
     /// The keys, each with whether it is descending. The identifier, ascending, decides last.
-    pub sort_order: Vec<(ListKey, bool)>,
+    pub sort_order: Vec<(ListSortKey, bool)>,
     /// The values of the previous page's last agent, one for each key of [`full_sort_order`](Self::full_sort_order).
-    pub after: Option<Vec<ListValue>>,
+    pub after: Option<Vec<ListSortValue>>,
     /// The most agents of the page, at most [`MAX_HITS`].
     pub limit: usize,
     /// The most bytes of the returned agents, if bounded; at least one agent is returned.
@@ -47,7 +47,7 @@ pub struct ListRequest {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ListValue {
+pub enum ListSortValue {
     /// A folded name or an identifier.
     Text(String),
     /// Microseconds since 1970 UTC.
@@ -61,7 +61,7 @@ pub struct ListRow {
     /// The entry rendered for catalogs; empty if they do not list the agent.
     pub entry: Vec<u8>,
     /// Its position in the order, for [`ListRequest::after`].
-    pub position: Vec<ListValue>,
+    pub position: Vec<ListSortValue>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,10 +73,10 @@ pub struct IndexListResponse {
 
 impl ListRequest {
     /// The effective keys in order: the requested ones, each only once, then the identifier.
-    pub fn full_sort_order(&self) -> Vec<(ListKey, bool)> {
-        let mut sort_order: Vec<(ListKey, bool)> = Vec::with_capacity(KEY_COUNT);
+    pub fn full_sort_order(&self) -> Vec<(ListSortKey, bool)> {
+        let mut sort_order: Vec<(ListSortKey, bool)> = Vec::with_capacity(KEY_COUNT);
         let requested = self.sort_order.iter().copied();
-        for (key, descending) in requested.chain([(ListKey::Identifier, false)]) {
+        for (key, descending) in requested.chain([(ListSortKey::Identifier, false)]) {
             if sort_order.iter().all(|(known, _)| *known != key) {
                 sort_order.push((key, descending));
             }
@@ -96,10 +96,10 @@ impl Index {
             });
         }
         let sort_order = request.full_sort_order();
-        let fits = |place: &Vec<ListValue>| {
-            let same = |((key, _), value): (&(ListKey, bool), &ListValue)| {
-                matches!(key, ListKey::Updated | ListKey::Created)
-                    == matches!(value, ListValue::Time(_))
+        let fits = |place: &Vec<ListSortValue>| {
+            let same = |((key, _), value): (&(ListSortKey, bool), &ListSortValue)| {
+                matches!(key, ListSortKey::Updated | ListSortKey::Created)
+                    == matches!(value, ListSortValue::Time(_))
             };
             place.len() == sort_order.len() && sort_order.iter().zip(place).all(same)
         };
@@ -142,7 +142,7 @@ impl Index {
 fn load_row(
     searcher: &Searcher,
     fields: &super::schema::IndexFields,
-    position: Vec<ListValue>,
+    position: Vec<ListSortValue>,
     address: DocAddress,
 ) -> Result<ListRow, IndexError> {
     let stored: tantivy::TantivyDocument = searcher.doc(address)?;
@@ -154,9 +154,9 @@ fn load_row(
 }
 
 fn compare_positions(
-    sort_order: &[(ListKey, bool)],
-    left: &[ListValue],
-    right: &[ListValue],
+    sort_order: &[(ListSortKey, bool)],
+    left: &[ListSortValue],
+    right: &[ListSortValue],
 ) -> Ordering {
     for ((_, descending), (one, other)) in sort_order.iter().zip(left.iter().zip(right)) {
         let by_value = match descending {
@@ -174,11 +174,11 @@ fn compare_positions(
 type RankTuple = [u64; KEY_COUNT];
 
 struct ListCollector<'a> {
-    sort_order: &'a [(ListKey, bool)],
+    sort_order: &'a [(ListSortKey, bool)],
     request: &'a ListRequest,
 }
 
-enum KeyColumn {
+enum SortKeyColumn {
     Text(Option<StrColumn>),
     Time(Column<i64>),
 }
@@ -186,7 +186,7 @@ enum KeyColumn {
 /// The first documents of a segment, and the number of its matches.
 struct SegmentListCollector {
     ordinal: SegmentOrdinal,
-    keys: Vec<(KeyColumn, bool)>,
+    keys: Vec<(SortKeyColumn, bool)>,
     times: [(Column<i64>, Option<i64>); 2],
     ids: AgentIdReader,
     after: Option<RankTuple>,
@@ -197,16 +197,16 @@ struct SegmentListCollector {
     candidates: BinaryHeap<(RankTuple, uuid::Uuid, DocId)>,
 }
 
-type PositionedDocument = (Vec<ListValue>, DocAddress);
+type PositionedDocument = (Vec<ListSortValue>, DocAddress);
 
-impl KeyColumn {
-    fn open(reader: &SegmentReader, key: ListKey) -> tantivy::Result<Self> {
+impl SortKeyColumn {
+    fn open(reader: &SegmentReader, key: ListSortKey) -> tantivy::Result<Self> {
         let fast = reader.fast_fields();
         Ok(match key {
-            ListKey::Name => Self::Text(fast.str("name_key")?),
-            ListKey::Identifier => Self::Text(fast.str(IDENTIFIER_COLUMN)?),
-            ListKey::Updated => Self::Time(fast.i64("updated_at")?),
-            ListKey::Created => Self::Time(fast.i64("created_at")?),
+            ListSortKey::Name => Self::Text(fast.str("name_key")?),
+            ListSortKey::Identifier => Self::Text(fast.str(IDENTIFIER_COLUMN)?),
+            ListSortKey::Updated => Self::Time(fast.i64("updated_at")?),
+            ListSortKey::Created => Self::Time(fast.i64("created_at")?),
         })
     }
 
@@ -221,24 +221,24 @@ impl KeyColumn {
         }
     }
 
-    fn rank_of_value(&self, value: &ListValue) -> std::io::Result<u64> {
+    fn rank_of_value(&self, value: &ListSortValue) -> std::io::Result<u64> {
         Ok(match (self, value) {
-            (Self::Time(_), ListValue::Time(time)) => tantivy::i64_to_u64(*time),
-            (Self::Text(Some(column)), ListValue::Text(text)) if !text.is_empty() => {
+            (Self::Time(_), ListSortValue::Time(time)) => tantivy::i64_to_u64(*time),
+            (Self::Text(Some(column)), ListSortValue::Text(text)) if !text.is_empty() => {
                 let dictionary: &Dictionary = column.dictionary();
                 match dictionary.term_ord(text)? {
                     Some(ordinal) => 2 * (ordinal + 1),
                     None => 2 * count_smaller_terms(dictionary, text)? + 1,
                 }
             }
-            (Self::Text(None), ListValue::Text(text)) if !text.is_empty() => 1,
+            (Self::Text(None), ListSortValue::Text(text)) if !text.is_empty() => 1,
             _ => 0,
         })
     }
 
-    fn value(&self, document: DocId) -> std::io::Result<ListValue> {
+    fn value(&self, document: DocId) -> std::io::Result<ListSortValue> {
         Ok(match self {
-            Self::Time(column) => ListValue::Time(column.first(document).unwrap_or(i64::MIN)),
+            Self::Time(column) => ListSortValue::Time(column.first(document).unwrap_or(i64::MIN)),
             Self::Text(column) => {
                 let mut text = String::new();
                 if let Some(column) = column
@@ -246,13 +246,13 @@ impl KeyColumn {
                 {
                     column.ord_to_str(ordinal, &mut text)?;
                 }
-                ListValue::Text(text)
+                ListSortValue::Text(text)
             }
         })
     }
 }
 
-fn apply_direction(rank: u64, descending: bool) -> u64 {
+fn apply_sort_direction(rank: u64, descending: bool) -> u64 {
     if descending { !rank } else { rank }
 }
 
@@ -268,7 +268,7 @@ impl Collector for ListCollector<'_> {
         let keys = self
             .sort_order
             .iter()
-            .map(|(key, descending)| Ok((KeyColumn::open(reader, *key)?, *descending)))
+            .map(|(key, descending)| Ok((SortKeyColumn::open(reader, *key)?, *descending)))
             .collect::<tantivy::Result<Vec<_>>>()?;
         let after = match &self.request.after {
             None => None,
@@ -277,7 +277,7 @@ impl Collector for ListCollector<'_> {
                 for (rank, ((key, descending), value)) in
                     ranks.iter_mut().zip(keys.iter().zip(place))
                 {
-                    *rank = apply_direction(key.rank_of_value(value)?, *descending);
+                    *rank = apply_sort_direction(key.rank_of_value(value)?, *descending);
                 }
                 Some(ranks)
             }
@@ -329,7 +329,7 @@ impl SegmentCollector for SegmentListCollector {
         self.total += 1;
         let mut ranks = RankTuple::default();
         for (rank, (key, descending)) in ranks.iter_mut().zip(&self.keys) {
-            *rank = apply_direction(key.rank(document), *descending);
+            *rank = apply_sort_direction(key.rank(document), *descending);
         }
         if self.after.is_some_and(|after| ranks <= after) {
             return;

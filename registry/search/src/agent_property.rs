@@ -72,9 +72,11 @@ impl AgentProperty {
         }
     }
 
-    pub(super) fn matches_document(&self, agent: &AgentDocument, value: &str) -> bool {
+    pub(super) fn document_has_value(&self, agent: &AgentDocument, value: &str) -> bool {
         match self {
-            Self::Facet(facet) => super::filter_matching::has_exact_value(agent, *facet, value),
+            Self::Facet(facet) => {
+                super::filter_matching::has_exact_facet_value(agent, *facet, value)
+            }
             Self::Attribute(path) => {
                 let mut attributes = agent.attributes.iter().take(MAX_ATTRIBUTES);
                 attributes.any(|(one, held)| one == path && held == value)
@@ -163,19 +165,19 @@ impl Index {
                 limit: MAX_COUNTED_PROPERTIES,
             });
         }
-        super::search::check_bounds(request)?;
+        super::search::check_request_limits(request)?;
         let prepared = self.0.prepare_query(request)?;
         let searcher = &prepared.view.searcher;
         let matches = searcher.search(&prepared.filtered_query(), &MatchSetCollector)?;
         let counts = requests.iter();
         counts
-            .map(|one| one.count_matches(searcher, &matches))
+            .map(|one| one.count_matching_values(searcher, &matches))
             .collect()
     }
 }
 
 impl ValueCountRequest {
-    fn count_matches(
+    fn count_matching_values(
         &self,
         searcher: &Searcher,
         matches: &[(SegmentOrdinal, DocBitSet)],

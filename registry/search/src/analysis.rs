@@ -13,7 +13,7 @@ use tantivy::tokenizer::{Token, TokenStream};
 use unicode_normalization::char::is_combining_mark;
 
 use super::languages::{
-    LanguageSet, detect_query_languages, is_stop_word, is_stop_word_in, stem_by_script,
+    LanguageSet, detect_query_languages, is_stop_word_in, is_universal_stop_word, stem_by_script,
 };
 use super::request::MAX_QUERY_WORDS;
 use super::text_folding::fold_text;
@@ -167,13 +167,13 @@ fn indexed_word(
 }
 
 /// The words of a query's text, in order, without stems of languages.
-pub(super) fn query_tokens(text: &str) -> impl Iterator<Item = IndexedWord> {
+pub(super) fn split_query_words(text: &str) -> impl Iterator<Item = IndexedWord> {
     let pieces = indexed_words(text, LanguageSet::NONE).into_iter();
     pieces.filter(|piece| !piece.is_single_char && !piece.exact.is_empty())
 }
 
 pub(super) fn has_word(text: &str) -> bool {
-    query_tokens(text).next().is_some()
+    split_query_words(text).next().is_some()
 }
 
 /// The words of a text as they are indexed, in order, with their stems in these languages.
@@ -304,7 +304,7 @@ pub(super) struct AnalyzedQuery {
 const MAX_SEQUENCE_WORDS: usize = 2 * MAX_QUERY_WORDS;
 
 pub(super) fn analyze_query(text: &str) -> AnalyzedQuery {
-    let words: Vec<IndexedWord> = query_tokens(text).collect();
+    let words: Vec<IndexedWord> = split_query_words(text).collect();
     let languages = detect_query_languages(words.iter().map(|piece| piece.exact.as_str()));
     let mut query = AnalyzedQuery {
         languages: languages.possible,
@@ -321,7 +321,7 @@ pub(super) fn analyze_query(text: &str) -> AnalyzedQuery {
         ..
     } in words
     {
-        let is_stop = is_stop_word(&exact) || is_stop_word_in(languages.certain, &exact);
+        let is_stop = is_universal_stop_word(&exact) || is_stop_word_in(languages.certain, &exact);
         if query.sequence.len() < MAX_SEQUENCE_WORDS {
             let form = stem.as_ref().unwrap_or(&exact).clone();
             if !is_stop {
@@ -360,18 +360,18 @@ pub(super) fn analyze_query(text: &str) -> AnalyzedQuery {
     query
 }
 
-pub(super) struct AgentTokens {
+pub(super) struct AgentTokenStream {
     tokens: Vec<Token>,
     next: usize,
 }
 
-impl From<Vec<Token>> for AgentTokens {
+impl From<Vec<Token>> for AgentTokenStream {
     fn from(tokens: Vec<Token>) -> Self {
         Self { tokens, next: 0 }
     }
 }
 
-impl TokenStream for AgentTokens {
+impl TokenStream for AgentTokenStream {
     fn advance(&mut self) -> bool {
         let more = self.next < self.tokens.len();
         self.next += usize::from(more);

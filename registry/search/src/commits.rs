@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::document::AgentDocument;
 use super::error::IndexError;
 use super::index_folder;
-use super::{Index, IndexInner, ServingState, WriterState, damage, lock};
+use super::{Index, IndexInner, ServingState, WriterState, damage, lock_ignoring_poison};
 
 /// Number of events without changed agents that cause a commit of their own. Fewer wait for the next commit, because
 /// each commit writes several files and discards statistics and duplicate groups; after a crash they are applied
@@ -47,7 +47,7 @@ impl Index {
         min_events: i64,
     ) -> Result<(), IndexError> {
         let inner = &*self.0;
-        let mut writer_state = lock(&inner.writer_state);
+        let mut writer_state = lock_ignoring_poison(&inner.writer_state);
         let Some(state) = writer_state.as_mut() else {
             return Err(inner.needs_rebuild_error());
         };
@@ -61,10 +61,10 @@ impl Index {
         let seq = seq.max(self.applied_seq());
         let is_unchanged = upserts.is_empty() && deletes.is_empty();
         if is_unchanged && seq.saturating_sub(state.committed_seq) < min_events {
-            lock(&inner.serving_state).set_applied_seq(seq);
+            lock_ignoring_poison(&inner.serving_state).advance_applied_seq(seq);
             return Ok(());
         }
-        let result = inner.write_changes(state, upserts, deletes, seq);
+        let result = inner.write_and_commit_changes(state, upserts, deletes, seq);
         if result.is_err() {
             // A failed writer may have stopped permanently. A new one has no uncommitted changes.
             state.writer = None;
@@ -80,7 +80,7 @@ impl Index {
 }
 
 impl IndexInner {
-    fn write_changes(
+    fn write_and_commit_changes(
         &self,
         state: &mut WriterState,
         upserts: Vec<AgentDocument>,
@@ -100,10 +100,10 @@ impl IndexInner {
 
 impl ServingState {
     /// Marks the current state as up to date with this event, because no later event changed a document.
-    fn set_applied_seq(&mut self, applied_seq: i64) {
+    fn advance_applied_seq(&mut self, applied_seq: i64) {
         if let Some(serving) = &mut self.served {
             serving.applied_seq = applied_seq;
         }
-        self.overlay.advance(applied_seq);
+        self.overlay.advance_to_seq(applied_seq);
     }
 }

@@ -24,7 +24,7 @@ pub struct CompiledQuery {
 impl CompiledQuery {
     /// Runs the query with the registry's own collector, which finds the candidates of a page by relevance; returns
     /// the exact total. Nothing is rescored, and no hit is read.
-    pub fn collect_candidates(&self) -> Result<u64, IndexError> {
+    pub fn run_page_collector(&self) -> Result<u64, IndexError> {
         Ok(self.collect_page()?.total)
     }
 

@@ -1,6 +1,6 @@
 //! Resource limits of the index.
 
-use super::facets::FacetLimits;
+use super::facets::FacetPrecomputationLimits;
 
 #[derive(Debug, Clone)]
 pub struct IndexConfig {
@@ -13,7 +13,7 @@ pub struct IndexConfig {
     pub rebuild_threads: usize,
     /// Memory in bytes for the bit sets shared by filters.
     pub filter_cache_bytes: u64,
-    pub facets: FacetLimits,
+    pub facets: FacetPrecomputationLimits,
     /// The most changed agents that searches can hide until they are committed. Beyond it, searches fail with
     /// [`IndexError::Behind`](super::IndexError::Behind).
     pub overlay_limit: usize,
@@ -26,7 +26,7 @@ impl Default for IndexConfig {
             rebuild_memory: 256 * 1024 * 1024,
             rebuild_threads: 2,
             filter_cache_bytes: 32 * 1024 * 1024,
-            facets: FacetLimits::default(),
+            facets: FacetPrecomputationLimits::default(),
             overlay_limit: 160_000,
         }
     }

@@ -21,7 +21,7 @@ use tantivy::{
 use super::error::IndexError;
 use super::page_collector::AgentIdReader;
 use super::schema::IndexFields;
-use super::{Index, lock};
+use super::{Index, lock_ignoring_poison};
 
 /// Number of consecutive failed commits from which the index is considered damaged.
 const MAX_FAILED_COMMITS: u32 = 3;
@@ -56,7 +56,7 @@ pub(super) fn catch_panics<T>(
 impl Index {
     /// Runs a search, and repeats it after an error that may be caused by damage. A second such error is recorded as
     /// damage until the index is rebuilt.
-    pub fn run_with_damage_check<T>(
+    pub fn run_with_damage_retry<T>(
         &self,
         search: impl Fn(&Self) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
@@ -70,21 +70,21 @@ impl Index {
         once()
             .or_else(|_| once())
             .unwrap_or_else(|(error, rebuilt)| {
-                self.report_damage(error.to_string(), rebuilt);
+                self.record_damage(error.to_string(), rebuilt);
                 Err(error)
             })
     }
 
     /// Number of rebuilds since the index was opened.
     pub fn rebuild_count(&self) -> u64 {
-        lock(&self.0.serving_state).rebuild_count
+        lock_ignoring_poison(&self.0.serving_state).rebuild_count
     }
 
     /// Records that the index is damaged; the first report is kept. `rebuild_count` is the value of
     /// [`rebuild_count`](Self::rebuild_count) before anything was read: a report about an index that was replaced
     /// since then is ignored.
-    pub fn report_damage(&self, reason: String, rebuild_count: u64) {
-        let mut view = lock(&self.0.serving_state);
+    pub fn record_damage(&self, reason: String, rebuild_count: u64) {
+        let mut view = lock_ignoring_poison(&self.0.serving_state);
         if view.damage.is_none() && view.rebuild_count == rebuild_count {
             tracing::error!(reason, "the search index is damaged");
             view.damage = Some(reason);
@@ -93,7 +93,7 @@ impl Index {
 
     /// The damage detected since the index was built, if any.
     pub fn damage(&self) -> Option<String> {
-        lock(&self.0.serving_state).damage.clone()
+        lock_ignoring_poison(&self.0.serving_state).damage.clone()
     }
 
     /// Checks the index: a test query reads a little from every file of every segment, at another place each time;
@@ -105,7 +105,7 @@ impl Index {
     pub fn check_integrity(&self) -> Result<(), IndexError> {
         let probe_number = self.0.probe_count.fetch_add(1, Ordering::AcqRel);
         let fields = &self.0.fields;
-        let result = self.run_with_damage_check(|index| {
+        let result = self.run_with_damage_retry(|index| {
             // Use a new searcher for each attempt: a rebuild removes the files of the index it replaces.
             let searcher = index.0.current_view()?.searcher;
             probe_segments(&searcher, fields, probe_number)?;
@@ -132,14 +132,14 @@ impl Index {
                     break;
                 }
                 // Merges may remove listed files; those are missing in the next list.
-                if !is_intact(index, &file)? && committed_files(index)?.contains(&file) {
+                if !is_file_intact(index, &file)? && committed_files(index)?.contains(&file) {
                     damaged.push(file);
                 }
             }
             Ok(damaged)
         })?;
         if let Some(first) = damaged.first() {
-            self.report_damage(
+            self.record_damage(
                 format!("the checksum of {} is wrong", first.display()),
                 rebuild_count,
             );
@@ -153,7 +153,7 @@ impl Index {
         match result {
             Err(error) if error.may_be_damage() && !is_disk_error(error) => {
                 if failed_commits.fetch_add(1, Ordering::AcqRel) + 1 >= MAX_FAILED_COMMITS {
-                    self.report_damage(format!("commits fail: {error}"), rebuild_count);
+                    self.record_damage(format!("commits fail: {error}"), rebuild_count);
                 }
             }
             _ => failed_commits.store(0, Ordering::Release),
@@ -255,14 +255,14 @@ fn probe_document(
     if postings.doc() >= reader.max_doc() || places.is_empty() {
         return wrong("the places of a word");
     }
-    if !facet_terms_match(reader, fields, document)? {
+    if !facet_values_find_document(reader, fields, document)? {
         return wrong("a value of an agent");
     }
     Ok(())
 }
 
 /// Whether the first value of each facet in an agent's columns finds the agent.
-fn facet_terms_match(
+fn facet_values_find_document(
     reader: &SegmentReader,
     fields: &IndexFields,
     document: DocId,
@@ -313,7 +313,7 @@ fn verify_some_checksums(index: &tantivy::Index, probe_number: u32) -> Result<()
             break;
         };
         bytes_left = rest;
-        if !is_intact(index, file)? && committed_files(index)?.contains(file) {
+        if !is_file_intact(index, file)? && committed_files(index)?.contains(file) {
             let message = format!("the checksum of {} is wrong", file.display());
             return Err(IndexError::Damaged(message));
         }
@@ -322,7 +322,7 @@ fn verify_some_checksums(index: &tantivy::Index, probe_number: u32) -> Result<()
 }
 
 /// Whether a file has its original checksum. An unreadable file does not, unless the process lacks file descriptors.
-fn is_intact(index: &tantivy::Index, file: &Path) -> Result<bool, IndexError> {
+fn is_file_intact(index: &tantivy::Index, file: &Path) -> Result<bool, IndexError> {
     let checked = index.directory().validate_checksum(file);
     checked.or_else(|error| {
         let error = IndexError::from(TantivyError::from(error));

@@ -12,7 +12,7 @@ use tantivy::{DocAddress, DocId, Searcher, SegmentOrdinal, SegmentReader};
 use uuid::Uuid;
 
 use super::error::IndexError;
-use super::lock;
+use super::lock_ignoring_poison;
 use super::page_collector::AgentIdReader;
 
 /// The groups, computed by the first search that needs them.
@@ -22,7 +22,7 @@ pub(super) struct LazyDuplicateGroups(Mutex<Option<Arc<DuplicateGroups>>>);
 impl LazyDuplicateGroups {
     /// The groups of the agents of `searcher`, which must always be that of the same state.
     pub fn get_or_compute(&self, searcher: &Searcher) -> Result<Arc<DuplicateGroups>, IndexError> {
-        let mut groups = lock(&self.0);
+        let mut groups = lock_ignoring_poison(&self.0);
         if let Some(groups) = &*groups {
             return Ok(Arc::clone(groups));
         }
@@ -119,7 +119,7 @@ impl DuplicateGroups {
     }
 
     /// The entry of a document; `None` if it has no duplicates.
-    pub fn find(&self, address: DocAddress) -> Option<DuplicateDocument> {
+    pub fn find_duplicate(&self, address: DocAddress) -> Option<DuplicateDocument> {
         let duplicates = self.segments.get(address.segment_ord as usize)?;
         let place = duplicates
             .binary_search_by_key(&address.doc_id, |one| one.document)

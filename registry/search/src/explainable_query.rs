@@ -18,7 +18,7 @@ use super::hybrid_ranking::HybridScore;
 use super::request::SortValue;
 use super::rescore::RescoreBonus;
 use super::schema::IndexFields;
-use super::score_reasons::{MatchedForms, ScoreParts, ScoreReasons};
+use super::score_reasons::{MatchedForms, ScoreParts, ScoreReasonBuilder};
 use super::search::PreparedQuery;
 
 /// Wrapper that reports "does not match" for a document that the query has passed, instead of seeking back.
@@ -74,7 +74,7 @@ fn strip_foreign_counts(explanation: &mut Value) {
 const MAX_EXPLAINED_TERMS: usize = 64;
 
 #[derive(Clone, Copy)]
-pub(super) struct Explainer<'a> {
+pub(super) struct ScoreExplainer<'a> {
     prepared: &'a PreparedQuery,
     fields: &'a IndexFields,
     /// Weight of the full-text query; `None` if full text does not count.
@@ -85,7 +85,7 @@ pub(super) struct Explainer<'a> {
     with_computation: bool,
 }
 
-impl<'a> Explainer<'a> {
+impl<'a> ScoreExplainer<'a> {
     /// Creates an explainer: in sentences, and with the computation if `with_computation`.
     pub fn new(
         prepared: &'a PreparedQuery,
@@ -110,7 +110,7 @@ impl<'a> Explainer<'a> {
 
     /// Explains a hit's score at this position of the order: as the tree of its parts, and in `summary` as sentences.
     /// `joined_texts` are all texts of the agent as stored in the index.
-    pub fn explain(
+    pub fn explain_score(
         &self,
         address: DocAddress,
         sort_value: &SortValue,
@@ -122,7 +122,7 @@ impl<'a> Explainer<'a> {
         let weight = self
             .text_weight
             .filter(|_| hybrid_score.is_none_or(HybridScore::matches_text));
-        let reasons = ScoreReasons {
+        let reasons = ScoreReasonBuilder {
             fields: self.fields,
             searcher,
             statistics: &self.prepared.statistics,
@@ -132,7 +132,7 @@ impl<'a> Explainer<'a> {
             joined_texts,
         };
         let matched_forms = match weight {
-            Some(_) => reasons.find_forms(),
+            Some(_) => reasons.find_matched_forms(),
             None => MatchedForms::new(),
         };
         let scored_words = reasons.score_words(&matched_forms)?;

@@ -13,7 +13,7 @@ use tantivy::query::{BooleanQuery, Query, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{Opstamp, SegmentReader, Term};
 
-use super::analysis::query_tokens;
+use super::analysis::split_query_words;
 use super::doc_bit_set::DocBitSet;
 use super::error::IndexError;
 use super::keys::{KeyField, KeyKind};
@@ -132,7 +132,7 @@ impl DocumentFilter {
 
     /// The undeleted documents of a segment that match all conditions.
     pub fn matching_docs(&self, reader: &SegmentReader) -> tantivy::Result<Arc<DocBitSet>> {
-        let mut bits = self.docs_before_overlay(reader)?;
+        let mut bits = self.matching_docs_before_overlay(reader)?;
         let changed = self.overlay_exclusions.get(&reader.segment_id());
         for (document, still_seen_by) in changed.into_iter().flatten() {
             if !self.conditions.caller_labels.can_see(still_seen_by) {
@@ -143,7 +143,10 @@ impl DocumentFilter {
     }
 
     /// The same without considering the overlay. Most searches have no filter and share these sets as a whole.
-    fn docs_before_overlay(&self, reader: &SegmentReader) -> tantivy::Result<Arc<DocBitSet>> {
+    fn matching_docs_before_overlay(
+        &self,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<Arc<DocBitSet>> {
         let conditions = &self.conditions;
         let shared = conditions.clauses.iter().all(|clause| clause.is_default);
         let (id, deletes) = (reader.segment_id(), reader.delete_opstamp());
@@ -406,7 +409,7 @@ fn skill_clause(fields: &IndexFields, values: &[String]) -> FilterClause {
 
 /// The terms of all words of a text, stemmed; `None` for a text without words, or with too many.
 fn word_terms(keys: KeyField, kind: KeyKind, text: &str) -> Option<Vec<Term>> {
-    let mut words: Vec<Term> = query_tokens(text)
+    let mut words: Vec<Term> = split_query_words(text)
         .map(|piece| keys.term(kind, &piece.stem.unwrap_or(piece.exact)))
         .collect();
     words.sort_unstable();

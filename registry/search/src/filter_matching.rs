@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use a2a_registry_domain::facet::Facet;
 
-use super::analysis::{indexed_forms, query_tokens};
+use super::analysis::{indexed_forms, split_query_words};
 use super::document::{AgentDocument, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
 use super::filter::indexed_facet_value;
 use super::request::{Filters, MAX_QUERY_WORDS};
@@ -12,27 +12,27 @@ use super::request::{Filters, MAX_QUERY_WORDS};
 impl Filters {
     /// Whether an agent passes the explicit conditions of these filters. Without a lifecycle or liveness filter, any
     /// is accepted.
-    pub fn match_document(&self, agent: &AgentDocument) -> bool {
+    pub fn matches_document(&self, agent: &AgentDocument) -> bool {
         let values_match = self.used_facets().all(|(facet, values)| {
             let mut values = values.iter();
-            values.any(|value| has_value(agent, facet, value))
+            values.any(|value| has_facet_value(agent, facet, value))
         });
         let exactly = self.exact.iter().all(|one| {
             let mut values = one.values.iter();
-            values.any(|value| one.property.matches_document(agent, value))
+            values.any(|value| one.property.document_has_value(agent, value))
         });
         values_match && exactly
     }
 }
 
 /// Whether an agent has this value of a facet, byte by byte.
-pub(super) fn has_exact_value(agent: &AgentDocument, facet: Facet, value: &str) -> bool {
+pub(super) fn has_exact_facet_value(agent: &AgentDocument, facet: Facet, value: &str) -> bool {
     is_indexable_value(value) && agent.facets[facet].iter().any(|one| one == value)
 }
 
 /// Whether an agent has this value, compared as in the index.
-fn has_value(agent: &AgentDocument, facet: Facet, value: &str) -> bool {
-    has_exact_value(agent, facet, &indexed_facet_value(facet, value))
+fn has_facet_value(agent: &AgentDocument, facet: Facet, value: &str) -> bool {
+    has_exact_facet_value(agent, facet, &indexed_facet_value(facet, value))
         || facet == Facet::Skill && has_skill_words(agent, value)
 }
 
@@ -43,7 +43,7 @@ fn is_indexable_value(value: &str) -> bool {
 
 /// Whether the names of the agent's skills contain all words of a text, compared by their stems.
 fn has_skill_words(agent: &AgentDocument, text: &str) -> bool {
-    let words: HashSet<String> = query_tokens(text)
+    let words: HashSet<String> = split_query_words(text)
         .map(|piece| piece.stem.unwrap_or(piece.exact))
         .collect();
     if words.is_empty() || words.len() > MAX_QUERY_WORDS {

@@ -46,7 +46,7 @@ impl FilteredQuery {
     }
 
     /// Creates a query for matches and neighbors. A neighbor that does not match scores 0.
-    pub fn with_neighbors(
+    pub fn for_text_and_neighbors(
         text: Option<Box<dyn Query>>,
         neighbors: Arc<SemanticNeighbors>,
         filter: DocumentFilter,
@@ -77,7 +77,7 @@ impl Query for FilteredQuery {
         // tantivy's statistics cover only the local segments, so they are replaced.
         let weight = |text: &dyn Query| match (&self.statistics, scoring) {
             (Some(statistics), EnableScoring::Enabled { searcher, .. }) => {
-                statistics.weight(text, searcher)
+                statistics.build_query_weight(text, searcher)
             }
             (None, EnableScoring::Enabled { searcher, .. }) => {
                 text.weight(EnableScoring::disabled_from_searcher(searcher))
@@ -132,7 +132,7 @@ impl FilteredWeight {
         let is_sparse = candidates < reader.max_doc() / SPARSE_FRACTION;
         let allowed = (candidates < reader.max_doc()).then_some(&*bits);
         if with_scores && neighbors.peek().is_none() && !is_sparse {
-            return visit_scored(text.as_ref(), reader, allowed, callback);
+            return visit_text_matches(text.as_ref(), reader, allowed, callback);
         }
         // Neighbors that do not match the text are merged in ascending order.
         let mut emit_match = |document, score| {
@@ -154,7 +154,7 @@ impl FilteredWeight {
                 }
             }
         } else if with_scores {
-            visit_scored(text.as_ref(), reader, allowed, &mut emit_match)?;
+            visit_text_matches(text.as_ref(), reader, allowed, &mut emit_match)?;
         } else {
             text.for_each_no_score(reader, &mut |documents| {
                 for document in documents {
@@ -171,7 +171,7 @@ impl FilteredWeight {
 
 /// Calls `callback` for each match of the text in this set, with its score; without a set, for every match. Most
 /// searches have neither neighbors nor an excluding filter, and need no test per match.
-fn visit_scored(
+fn visit_text_matches(
     text: &dyn Weight,
     reader: &SegmentReader,
     allowed: Option<&DocBitSet>,

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::analysis::{IndexedWord, QueryWord, push_span_words, word_spans};
 use super::languages::{LanguageSet, strip_stem_mark};
 use super::response::Highlight;
-use super::text_layout::{TextKind, split_texts, stored_languages};
-use super::word_prefix_scan::{CandidateBlocks, WordPrefixScan};
+use super::text_layout::{AgentTextKind, split_texts, stored_languages};
+use super::word_prefix_scan::{WordPrefixSet, WordStartBlocks};
 
 const MAX_HIGHLIGHTS: usize = 6;
 
@@ -22,7 +22,7 @@ pub(super) struct Highlighter {
     /// The matching forms, each with the number of its word.
     forms: Vec<(String, u32)>,
     /// The first two bytes of all forms; a run that begins with none of them is not analyzed.
-    prefix_scan: WordPrefixScan,
+    prefix_scan: WordPrefixSet,
 }
 
 pub(super) struct MatchedSkill {
@@ -54,13 +54,13 @@ impl Highlighter {
     /// Creates a highlighter of these words, in their folded forms.
     pub fn new(words: &[QueryWord]) -> Self {
         let mut forms = Vec::new();
-        let mut prefix_scan = WordPrefixScan::empty();
+        let mut prefix_scan = WordPrefixSet::empty();
         for (word, number) in words.iter().zip(0..) {
             let own = std::iter::once(&word.exact).chain(&word.stem);
             let stems = word.language_stems.iter().map(|(stem, _)| stem);
             for form in own.chain(stems).chain(&word.other_forms) {
                 forms.push((form.clone(), number));
-                prefix_scan.insert(shared_prefix(strip_stem_mark(form)));
+                prefix_scan.insert(shared_form_prefix(strip_stem_mark(form)));
             }
         }
         Self { forms, prefix_scan }
@@ -78,7 +78,7 @@ impl Highlighter {
         with_highlights: bool,
     ) -> (Vec<Highlight>, Vec<MatchedSkill>) {
         let mut highlights = Vec::new();
-        let mut agent_texts: Vec<(TextKind, usize, &str)> = Vec::new();
+        let mut agent_texts: Vec<(AgentTextKind, usize, &str)> = Vec::new();
         let mut start = 0;
         for (kind, text) in split_texts(joined_texts) {
             // A mark of one byte precedes each text.
@@ -90,21 +90,21 @@ impl Highlighter {
         // The agent's name is stored after its skills but shown before them.
         if let Some(name) = agent_texts
             .iter()
-            .position(|(kind, ..)| *kind == TextKind::Name)
+            .position(|(kind, ..)| *kind == AgentTextKind::Name)
         {
             agent_texts[..=name].rotate_right(1);
         }
-        let blocks = self.prefix_scan.scan(joined_texts);
+        let blocks = self.prefix_scan.find_word_start_blocks(joined_texts);
         // For each skill, the set of words in it, and its id.
         let mut skills: Vec<(u64, &str)> = Vec::new();
         for (kind, start, text) in agent_texts {
-            if kind == TextKind::SkillId {
+            if kind == AgentTextKind::SkillId {
                 skills.push((0, text));
             }
             if !with_highlights && !kind.is_skill_text() {
                 continue;
             }
-            let (matches, words) = match self.may_contain(text, start, &blocks) {
+            let (matches, words) = match self.text_may_contain_word(text, start, &blocks) {
                 true => self.match_ranges(text, languages),
                 false => continue,
             };
@@ -117,7 +117,7 @@ impl Highlighter {
                 *id
             });
             if with_highlights
-                && let Some(field) = highlight_field(kind)
+                && let Some(field) = highlight_field_name(kind)
                 && highlights.len() < MAX_HIGHLIGHTS
             {
                 highlights.push(build_highlight(field, skill, text, &matches));
@@ -148,7 +148,7 @@ impl Highlighter {
             span_words.clear();
             push_span_words(text, span, 0, languages, &mut span_words);
             for word in &span_words {
-                let word_bits = self.matched_words(word);
+                let word_bits = self.matched_word_bits(word);
                 if word_bits == 0 {
                     continue;
                 }
@@ -166,7 +166,7 @@ impl Highlighter {
 
     /// Whether a text, which begins at `start` of the joined texts, may contain a word. Its blocks and one pass over
     /// its bytes exclude most texts.
-    fn may_contain(&self, text: &str, start: usize, blocks: &CandidateBlocks) -> bool {
+    fn text_may_contain_word(&self, text: &str, start: usize, blocks: &WordStartBlocks) -> bool {
         (!text.is_ascii() || blocks.may_have_word_start(start, text.len()))
             && self.may_contain_word(text)
     }
@@ -183,7 +183,7 @@ impl Highlighter {
             // A word begins here, or a part of a camel-case word.
             let begins = class & (!previous_class & WORD_BYTE | CAPITAL_BYTE) != 0;
             previous_class = class;
-            if begins && self.may_start_word(&bytes[at..]) {
+            if begins && self.may_start_match(&bytes[at..]) {
                 return true;
             }
         }
@@ -199,24 +199,24 @@ impl Highlighter {
         }
         let bytes = spelling.as_bytes();
         let capital = |at: &usize| bytes[*at].is_ascii_uppercase();
-        self.may_start_word(bytes)
+        self.may_start_match(bytes)
             || (1..bytes.len())
                 .filter(capital)
-                .any(|at| self.may_start_word(&bytes[at..]))
+                .any(|at| self.may_start_match(&bytes[at..]))
     }
 
-    fn may_start_word(&self, bytes: &[u8]) -> bool {
+    fn may_start_match(&self, bytes: &[u8]) -> bool {
         let second = bytes.get(1).copied().unwrap_or_default();
         let first = bytes.first();
         first.is_some_and(|first| self.prefix_scan.contains(*first, second))
             && self.forms.iter().any(|(form, _)| {
-                let shared = shared_prefix(strip_stem_mark(form));
+                let shared = shared_form_prefix(strip_stem_mark(form));
                 let begin = bytes.get(..shared.len());
                 begin.is_some_and(|begin| begin.eq_ignore_ascii_case(shared))
             })
     }
 
-    fn matched_words(&self, word: &IndexedWord) -> u64 {
+    fn matched_word_bits(&self, word: &IndexedWord) -> u64 {
         self.forms
             .iter()
             .filter(|(form, _)| {
@@ -228,23 +228,23 @@ impl Highlighter {
 }
 
 /// The prefix that a form shares with every word that has it.
-fn shared_prefix(form: &str) -> &[u8] {
+fn shared_form_prefix(form: &str) -> &[u8] {
     let shared = form.len().saturating_sub(2).clamp(1, 3).min(form.len());
     &form.as_bytes()[..shared]
 }
 
-const fn highlight_field(kind: TextKind) -> Option<&'static str> {
+const fn highlight_field_name(kind: AgentTextKind) -> Option<&'static str> {
     Some(match kind {
-        TextKind::SkillId | TextKind::Languages => return None,
-        TextKind::SkillName => "skill.name",
-        TextKind::Tag => "skill.tag",
-        TextKind::SkillDescription => "skill.description",
-        TextKind::Example => "skill.example",
-        TextKind::Name => "name",
-        TextKind::Description => "description",
-        TextKind::Provider => "provider",
-        TextKind::Protocol => "protocol",
-        TextKind::Other => "other",
+        AgentTextKind::SkillId | AgentTextKind::Languages => return None,
+        AgentTextKind::SkillName => "skill.name",
+        AgentTextKind::Tag => "skill.tag",
+        AgentTextKind::SkillDescription => "skill.description",
+        AgentTextKind::Example => "skill.example",
+        AgentTextKind::Name => "name",
+        AgentTextKind::Description => "description",
+        AgentTextKind::Provider => "provider",
+        AgentTextKind::Protocol => "protocol",
+        AgentTextKind::Other => "other",
     })
 }
 

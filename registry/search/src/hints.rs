@@ -34,7 +34,7 @@ impl Hint {
 }
 
 /// A constraint of a search, and the search without it.
-struct SearchConstraint {
+struct RelaxedSearch {
     text: String,
     filters: Filters,
     parsed: ParsedQuery,
@@ -136,7 +136,7 @@ impl IndexInner {
                 conditions,
             )
         };
-        let constraints = search_constraints(&request.filters, &prepared.parsed);
+        let constraints = list_relaxed_searches(&request.filters, &prepared.parsed);
         for constraint in &constraints {
             let hidden = without(&constraint.filters, &constraint.parsed)?;
             if hidden > 0 {
@@ -185,13 +185,13 @@ fn ignored_part_hints(prepared: &PreparedQuery) -> Vec<Hint> {
 }
 
 /// The constraints of a search: each filter, condition and exclusion, with the search without it.
-fn search_constraints(filters: &Filters, parsed: &ParsedQuery) -> Vec<SearchConstraint> {
+fn list_relaxed_searches(filters: &Filters, parsed: &ParsedQuery) -> Vec<RelaxedSearch> {
     let used = filters.used_facets().map(|(facet, _)| facet);
-    let mut constraints: Vec<SearchConstraint> = used
+    let mut constraints: Vec<RelaxedSearch> = used
         .map(|facet| {
             let mut rest = filters.clone();
             rest.values[facet].clear();
-            SearchConstraint {
+            RelaxedSearch {
                 text: facet.as_str().to_owned(),
                 filters: rest,
                 parsed: parsed.clone(),
@@ -199,7 +199,7 @@ fn search_constraints(filters: &Filters, parsed: &ParsedQuery) -> Vec<SearchCons
         })
         .collect();
     if !filters.any_of.is_empty() {
-        constraints.push(SearchConstraint {
+        constraints.push(RelaxedSearch {
             text: COLLECTION_HINT.to_owned(),
             filters: Filters {
                 any_of: Vec::new(),
@@ -208,7 +208,7 @@ fn search_constraints(filters: &Filters, parsed: &ParsedQuery) -> Vec<SearchCons
             parsed: parsed.clone(),
         });
     }
-    let narrowing = |text: String, parsed: ParsedQuery| SearchConstraint {
+    let narrowing = |text: String, parsed: ParsedQuery| RelaxedSearch {
         text,
         filters: filters.clone(),
         parsed,

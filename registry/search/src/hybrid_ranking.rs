@@ -20,11 +20,11 @@ use super::error::IndexError;
 use super::facets::RequestedFacets;
 use super::filtered_query::FilteredQuery;
 use super::page_collector::{CollectedPage, PageCollector, PageEntry, SortKey, compare_positions};
-use super::ranking::{current_position, mark_weak};
+use super::ranking::{mark_weak_entries, refresh_page_position};
 use super::request::{SortPosition, SortValue};
 use super::rescore::{RESCORED_COUNT, Rescorer};
 use super::semantic_neighbors::SemanticNeighbors;
-use crate::vectors::Similarity;
+use crate::vectors::AgentSimilarity;
 
 /// Weight of the full-text score if some agent covers the query; the rest, up to 1, is the semantic weight.
 const TEXT_WEIGHT: Score = 0.7;
@@ -76,7 +76,7 @@ pub(super) struct HybridScore {
     text_score: Option<Score>,
     scale: TextScoreScale,
     /// Similarity and semantic score, if the entry is a nearest neighbor.
-    semantic: Option<(Similarity, Score)>,
+    semantic: Option<(AgentSimilarity, Score)>,
     /// The number of nearer neighbors, if the entry is one.
     nearer_count: usize,
 }
@@ -243,7 +243,7 @@ pub(super) fn rank_hybrid(
     if let Some(rescorer) = rescorer {
         rescorer.rescore(searcher, &mut entries[..rescored_count])?;
         weak_threshold = rescorer.weak_threshold(&entries[..rescored_count]);
-        mark_weak(&mut entries[rescored_count..], weak_threshold);
+        mark_weak_entries(&mut entries[rescored_count..], weak_threshold);
     }
     let scores = entries.iter().map(PageEntry::full_text_score);
     let best = scores.fold(0.0, Score::max);
@@ -253,13 +253,13 @@ pub(super) fn rank_hybrid(
     }
     entries.sort_by(|left, right| compare_positions(&left.position, &right.position));
     if let Some(after) = &page.after {
-        let after = &current_position(after, entries);
+        let after = &refresh_page_position(after, entries);
         let known_addresses: HashSet<DocAddress> =
             entries.iter().map(|entry| entry.address).collect();
         entries.retain(|entry| compare_positions(after, &entry.position).is_lt());
         if collected.group_count > read_count as u64 {
             let deepest = deepest.unwrap_or(Score::MAX);
-            let more_entries = collect_further(
+            let more_entries = collect_further_matches(
                 searcher,
                 query,
                 hybrid,
@@ -277,7 +277,7 @@ pub(super) fn rank_hybrid(
 
 /// Collects as many matches after a position as the page has room for, ordered by full-text score alone, without
 /// neighbors and those in `known_addresses`. Reads twice as many each time equal scores leave too few.
-fn collect_further(
+fn collect_further_matches(
     searcher: &Searcher,
     query: &FilteredQuery,
     hybrid: &HybridRanker,
@@ -319,7 +319,7 @@ fn collect_further(
         let mut entries = searcher.search(query, &collector)?.entries;
         let is_exhausted = entries.len() < read_limit;
         entries.retain(|entry| !known_addresses.contains(&entry.address));
-        mark_weak(&mut entries, weak_threshold);
+        mark_weak_entries(&mut entries, weak_threshold);
         entries
             .iter_mut()
             .for_each(|entry| hybrid.combine_scores(searcher, entry, scale));
@@ -337,7 +337,7 @@ impl HybridRanker {
     }
 
     /// The similarity of an entry; `None` if it is not a neighbor.
-    fn similarity_of(&self, searcher: &Searcher, entry: &PageEntry) -> Option<Similarity> {
+    fn similarity_of(&self, searcher: &Searcher, entry: &PageEntry) -> Option<AgentSimilarity> {
         let segment = searcher
             .segment_reader(entry.address.segment_ord)
             .segment_id();
@@ -355,8 +355,11 @@ impl HybridRanker {
             mode: self.mode,
             text_score,
             scale,
-            semantic: similarity.map(|near| (near, self.neighbors.relative_score(near.mean()))),
-            nearer_count: similarity.map_or(0, |near| self.neighbors.count_nearer(near.mean())),
+            semantic: similarity
+                .map(|near| (near, self.neighbors.relative_score(near.combined_cosine()))),
+            nearer_count: similarity.map_or(0, |near| {
+                self.neighbors.count_nearer(near.combined_cosine())
+            }),
         };
         entry.position.value = SortValue::Score(hybrid_score.score());
         entry.hybrid_score = Some(hybrid_score);

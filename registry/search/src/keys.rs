@@ -102,7 +102,7 @@ impl KeyKind {
     }
 }
 
-pub(super) fn key_value(key: &[u8]) -> &[u8] {
+pub(super) fn value_of_key(key: &[u8]) -> &[u8] {
     key.get(KIND_BYTES..).unwrap_or_default()
 }
 
@@ -112,7 +112,7 @@ pub(super) struct KeyField(Field);
 
 impl KeyField {
     /// Adds the field to a schema, without frequencies and lengths, because keys are not scored.
-    pub fn add_to(builder: &mut SchemaBuilder) -> Self {
+    pub fn add_to_schema(builder: &mut SchemaBuilder) -> Self {
         let indexing = TextFieldIndexing::default()
             .set_tokenizer("raw")
             .set_fieldnorms(false)

@@ -9,7 +9,7 @@ use super::keys::KeyKind;
 
 impl Index {
     /// Whether every agent of the last commit has this visibility label; true without an index, which will be rebuilt.
-    pub fn all_have_label(&self, label: &str) -> Result<bool, IndexError> {
+    pub fn all_agents_have_label(&self, label: &str) -> Result<bool, IndexError> {
         let inner = &*self.0;
         let view = match inner.current_view() {
             Err(IndexError::NeedsRebuild { .. }) => return Ok(true),

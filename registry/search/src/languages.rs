@@ -23,7 +23,7 @@ enum Language {
 impl Language {
     const ALL: [Self; 4] = [Self::German, Self::French, Self::Spanish, Self::Portuguese];
 
-    const fn algorithm(self) -> Algorithm {
+    const fn stemmer_algorithm(self) -> Algorithm {
         match self {
             Self::German => Algorithm::German,
             Self::French => Algorithm::French,
@@ -33,7 +33,7 @@ impl Language {
     }
 
     /// The language's letter in an index, and after the mark of its stems.
-    const fn letter(self) -> char {
+    const fn index_letter(self) -> char {
         match self {
             Self::German => 'g',
             Self::French => 'f',
@@ -87,7 +87,7 @@ impl LanguageSet {
     pub fn from_dictionary(terms: &TermDictionary) -> io::Result<Self> {
         let mut found = Self::NONE;
         for language in Language::ALL {
-            let begin = format!("{STEM_MARK}{}", language.letter());
+            let begin = format!("{STEM_MARK}{}", language.index_letter());
             let mut stems = terms.range().ge(&begin).into_stream()?;
             if stems.advance() && stems.key().starts_with(begin.as_bytes()) {
                 found.0 |= language.bit();
@@ -96,12 +96,12 @@ impl LanguageSet {
         Ok(found)
     }
 
-    pub fn letters(self) -> String {
-        self.iter().map(Language::letter).collect()
+    pub fn language_letters(self) -> String {
+        self.iter().map(Language::index_letter).collect()
     }
 
     pub fn from_letters(letters: &str) -> Self {
-        let named = |language: &Language| letters.contains(language.letter());
+        let named = |language: &Language| letters.contains(language.index_letter());
         let all = Language::ALL.into_iter().filter(named);
         Self(all.fold(0, |bits, language| bits | language.bit()))
     }
@@ -114,11 +114,11 @@ impl LanguageSet {
         }
         let lower = spelling.to_lowercase();
         for language in self.iter() {
-            let stemmer = Stemmer::new(language.algorithm());
+            let stemmer = Stemmer::new(language.stemmer_algorithm());
             let mut add = |word: &str| {
                 let stem = format!(
                     "{STEM_MARK}{}{}",
-                    language.letter(),
+                    language.index_letter(),
                     fold_text(&stemmer.stem(word))
                 );
                 if !stems.contains(&stem) {
@@ -158,7 +158,7 @@ pub(super) fn stem_by_script(spelling: &str, folded: &str) -> Option<String> {
 
 /// The languages indicated by a function word.
 #[derive(Debug, Clone, Copy, Default)]
-struct FunctionWord {
+struct FunctionWordLanguages {
     /// The languages in which the word is a function word.
     languages: u8,
     /// Those of them that the word identifies, because it has no meaning in any other language.
@@ -168,11 +168,11 @@ struct FunctionWord {
     english: bool,
 }
 
-static FUNCTION_WORDS: LazyLock<HashMap<String, FunctionWord>> =
+static FUNCTION_WORDS: LazyLock<HashMap<String, FunctionWordLanguages>> =
     LazyLock::new(|| parse_function_words(include_str!("stop_words.txt")));
 
-fn parse_function_words(text: &str) -> HashMap<String, FunctionWord> {
-    let mut words: HashMap<String, FunctionWord> = HashMap::new();
+fn parse_function_words(text: &str) -> HashMap<String, FunctionWordLanguages> {
+    let mut words: HashMap<String, FunctionWordLanguages> = HashMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let Some((name, list)) = line.split_once(':') else {
             continue;
@@ -202,7 +202,7 @@ fn parse_function_words(text: &str) -> HashMap<String, FunctionWord> {
 
 /// Whether a folded word is a stop word in every query: English, or of a script that identifies its language. Pairs of
 /// two hiragana are mostly endings.
-pub(super) fn is_stop_word(word: &str) -> bool {
+pub(super) fn is_universal_stop_word(word: &str) -> bool {
     let hiragana = |letter| matches!(letter, '\u{3041}'..='\u{309f}');
     FUNCTION_WORDS
         .get(word)
@@ -251,7 +251,7 @@ impl LanguageEvidence {
 }
 
 /// The languages with at least `min_count`, and at least a quarter of the highest count.
-fn select_languages(counts: [u32; 4], min_count: u32) -> LanguageSet {
+fn select_frequent_languages(counts: [u32; 4], min_count: u32) -> LanguageSet {
     let most = counts.into_iter().max().unwrap_or_default();
     let is_frequent = |language: &Language| {
         let count = counts[*language as usize];
@@ -283,7 +283,7 @@ pub(super) fn detect_card_languages<'a>(texts: impl Iterator<Item = &'a str>) ->
     let most = evidence.exclusive.into_iter().max().unwrap_or_default();
     // A few foreign names in an English card do not count as another language.
     match most * 8 >= evidence.english {
-        true => select_languages(evidence.exclusive, 2),
+        true => select_frequent_languages(evidence.exclusive, 2),
         false => LanguageSet::NONE,
     }
 }
@@ -304,7 +304,7 @@ pub(super) fn detect_query_languages<'a>(words: impl Iterator<Item = &'a str>) -
         .max()
         .unwrap_or_default();
     if telling > 0 {
-        let possible = select_languages(evidence.exclusive_distinctive, 1);
+        let possible = select_frequent_languages(evidence.exclusive_distinctive, 1);
         let certain = match telling > evidence.english {
             true => possible,
             false => LanguageSet::NONE,
@@ -314,7 +314,7 @@ pub(super) fn detect_query_languages<'a>(words: impl Iterator<Item = &'a str>) -
     if evidence.english > 0 {
         return QueryLanguages::default();
     }
-    let distinctive = select_languages(evidence.distinctive, 1);
+    let distinctive = select_frequent_languages(evidence.distinctive, 1);
     let possible = match distinctive.is_empty() {
         true => LanguageSet::ALL,
         false => distinctive,

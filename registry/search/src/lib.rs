@@ -84,7 +84,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tantivy::{IndexWriter, Searcher};
 use uuid::Uuid;
 
-pub use agent_list::{IndexListResponse, ListKey, ListRequest, ListRow, ListValue};
+pub use agent_list::{IndexListResponse, ListRequest, ListRow, ListSortKey, ListSortValue};
 pub use agent_property::{
     AgentProperty, ExactFilter, MAX_ATTRIBUTES, MAX_COUNTED_PROPERTIES, ValueCountRequest,
     ValueCounts,
@@ -96,14 +96,14 @@ pub use document::{
     MAX_VALUE_BYTES, SkillText,
 };
 pub use error::IndexError;
-pub use facets::FacetLimits;
+pub use facets::FacetPrecomputationLimits;
 pub use label_matching::{ALWAYS_MARK, MAX_LABELS, NEVER_MARK, ONLY_MARK, is_visible_to};
 pub use overlay::ChangedAgent;
 pub use query_parser::query_words;
 pub use rebuild::IndexRebuild;
 pub use request::{
-    Filters, HitParts, MAX_ANY_OF_FILTERS, MAX_EXPLAINED_HITS, MAX_FILTER_VALUES, MAX_HITS,
-    MAX_QUERY_WORDS, SearchRequest, SemanticQuery, SortOrder, SortPosition, SortValue,
+    Filters, MAX_ANY_OF_FILTERS, MAX_EXPLAINED_HITS, MAX_FILTER_VALUES, MAX_HITS, MAX_QUERY_WORDS,
+    RequestedHitParts, SearchRequest, SemanticQuery, SortOrder, SortPosition, SortValue,
 };
 pub use response::{
     Duplicates, FacetCounts, Highlight, Hint, HintKind, HitRow, IndexSearchResponse,
@@ -121,7 +121,7 @@ use index_manifest::IndexManifest;
 use overlay::{OverlayExclusions, PendingChangesOverlay};
 use schema::IndexFields;
 use semantic_neighbors::{VectorSlotCache, new_slot_cache};
-use statistics::{CallerClassStatistics, SegmentCountCache, new_count_cache};
+use statistics::{ClassStatisticsCache, SegmentCountCache, new_count_cache};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenResult {
@@ -178,7 +178,7 @@ struct ServedIndex {
     applied_seq: i64,
     precomputed_facets: Arc<PrecomputedFacets>,
     /// Statistics for scoring, by class of callers.
-    class_statistics: Arc<CallerClassStatistics>,
+    class_statistics: Arc<ClassStatisticsCache>,
     groups: Arc<LazyDuplicateGroups>,
 }
 
@@ -187,7 +187,7 @@ struct IndexView {
     searcher: Searcher,
     /// Precomputed facet values of the searcher's large segments.
     precomputed_facets: Arc<PrecomputedFacets>,
-    class_statistics: Arc<CallerClassStatistics>,
+    class_statistics: Arc<ClassStatisticsCache>,
     groups: Arc<LazyDuplicateGroups>,
     overlay_exclusions: Arc<OverlayExclusions>,
     applied_seq: i64,
@@ -205,7 +205,7 @@ impl std::fmt::Debug for Index {
 }
 
 /// Locks a mutex, even if another thread panicked while holding it: each value behind it is replaced as a whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -304,45 +304,49 @@ impl Index {
     /// Records that these agents changed with event `seq`, before the change is acknowledged: until
     /// [`apply_changes`](Self::apply_changes) has reached `seq`, searches show the agents in their old state, but only
     /// to callers who may still see them.
-    pub fn record_changes(&self, changed: &[ChangedAgent], seq: i64) {
-        let mut view = lock(&self.0.serving_state);
+    pub fn record_pending_changes(&self, changed: &[ChangedAgent], seq: i64) {
+        let mut view = lock_ignoring_poison(&self.0.serving_state);
         let applied = view.applied_seq();
-        view.overlay.record(changed, seq, applied);
+        view.overlay.record_changes(changed, seq, applied);
     }
 
     /// Does the same as [`record_changes`](Self::record_changes) for agents that are no longer visible to any caller.
-    pub fn record_hidden(&self, ids: &[Uuid], seq: i64) {
+    pub fn record_hidden_agents(&self, ids: &[Uuid], seq: i64) {
         let changed: Vec<ChangedAgent> = ids.iter().copied().map(ChangedAgent::hidden).collect();
-        self.record_changes(&changed, seq);
+        self.record_pending_changes(&changed, seq);
     }
 
     /// The last event that searches reflect; 0 without an index.
     pub fn applied_seq(&self) -> i64 {
-        lock(&self.0.serving_state).applied_seq().max(0)
+        lock_ignoring_poison(&self.0.serving_state)
+            .applied_seq()
+            .max(0)
     }
 
     /// Whether no index can be searched until a rebuild.
     pub fn is_missing(&self) -> bool {
-        lock(&self.0.serving_state).served.is_none()
+        lock_ignoring_poison(&self.0.serving_state).served.is_none()
     }
 
     /// Counter that increases whenever searches use another state of the index.
     pub fn generation(&self) -> u64 {
-        lock(&self.0.serving_state).generation
+        lock_ignoring_poison(&self.0.serving_state).generation
     }
 
     /// Counter that increases whenever the overlay changes.
     pub fn overlay_version(&self) -> u64 {
-        lock(&self.0.serving_state).overlay.version()
+        lock_ignoring_poison(&self.0.serving_state)
+            .overlay
+            .version()
     }
 
     pub fn overlay_len(&self) -> usize {
-        lock(&self.0.serving_state).overlay.len()
+        lock_ignoring_poison(&self.0.serving_state).overlay.len()
     }
 
     /// Number of agents in the index, including hidden ones.
     pub fn num_agents(&self) -> u64 {
-        lock(&self.0.serving_state)
+        lock_ignoring_poison(&self.0.serving_state)
             .served
             .as_ref()
             .map_or(0, |serving| serving.searcher.num_docs())
@@ -356,7 +360,7 @@ impl IndexInner {
         searcher: Searcher,
         applied_seq: i64,
     ) -> Result<ServedIndex, IndexError> {
-        let before = lock(&self.serving_state)
+        let before = lock_ignoring_poison(&self.serving_state)
             .served
             .as_ref()
             .map(|before| Arc::clone(&before.precomputed_facets));
@@ -374,7 +378,7 @@ impl IndexInner {
     /// Makes a new state visible to searches. Searcher and overlay change together, so that no search combines the old
     /// searcher with an overlay that has dropped the changes it lacks.
     fn replace_served(&self, served: ServedIndex) {
-        let mut view = lock(&self.serving_state);
+        let mut view = lock_ignoring_poison(&self.serving_state);
         let old = view.replace_served(served);
         drop(view);
         drop(old);
@@ -382,12 +386,14 @@ impl IndexInner {
 
     fn needs_rebuild_error(&self) -> IndexError {
         IndexError::NeedsRebuild {
-            reason: lock(&self.serving_state).rebuild_reason.clone(),
+            reason: lock_ignoring_poison(&self.serving_state)
+                .rebuild_reason
+                .clone(),
         }
     }
 
     fn current_view(&self) -> Result<IndexView, IndexError> {
-        let mut guard = lock(&self.serving_state);
+        let mut guard = lock_ignoring_poison(&self.serving_state);
         let state = &mut *guard;
         let Some(served) = &state.served else {
             return Err(IndexError::NeedsRebuild {
@@ -417,7 +423,7 @@ impl IndexInner {
 impl ServingState {
     /// Replaces the state in use and returns the old one.
     fn replace_served(&mut self, served: ServedIndex) -> Option<ServedIndex> {
-        self.overlay.advance(served.applied_seq);
+        self.overlay.advance_to_seq(served.applied_seq);
         self.generation += 1;
         self.served.replace(served)
     }

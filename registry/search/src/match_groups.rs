@@ -14,7 +14,7 @@ const MAX_GROUP_POSITIONS: usize = MAX_DUPLICATES + 1;
 
 /// The matches of a segment that have duplicates.
 #[derive(Default)]
-pub(super) struct GroupedMatches {
+pub(super) struct SegmentMatchGroups {
     /// Documents with duplicates, ascending.
     duplicates: Arc<[DuplicateDocument]>,
     /// Index of the next duplicate that has not been reached.
@@ -41,7 +41,7 @@ pub(super) struct GroupHead {
     pub is_neighbor: bool,
 }
 
-impl GroupedMatches {
+impl SegmentMatchGroups {
     pub fn new(groups: Option<&DuplicateGroups>, segment: SegmentOrdinal) -> Self {
         Self {
             duplicates: match groups {
@@ -53,7 +53,7 @@ impl GroupedMatches {
     }
 
     /// The group of this match, if it has one. Documents must ascend between calls.
-    pub fn duplicate_at(&mut self, document: DocId) -> Option<DuplicateDocument> {
+    pub fn advance_to_duplicate(&mut self, document: DocId) -> Option<DuplicateDocument> {
         while let Some(duplicate) = self.duplicates.get(self.next) {
             if duplicate.document > document {
                 break;
@@ -133,7 +133,7 @@ impl MatchGroup {
 pub(super) struct MatchGroups(HashMap<u32, MatchGroup>);
 
 impl MatchGroups {
-    pub fn add(&mut self, segment: usize, matches: GroupedMatches) {
+    pub fn add_segment_matches(&mut self, segment: usize, matches: SegmentMatchGroups) {
         for (number, mut group) in matches.groups {
             group.head.segment = segment;
             merge_group(&mut self.0, number, group);
@@ -149,7 +149,7 @@ impl MatchGroups {
     }
 
     pub fn duplicates(&self, groups: &DuplicateGroups, head: DocAddress) -> Option<Duplicates> {
-        let number = groups.find(head)?.group;
+        let number = groups.find_duplicate(head)?.group;
         self.0.get(&number)?.duplicates(groups.members(number))
     }
 }

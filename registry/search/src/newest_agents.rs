@@ -12,7 +12,7 @@ use super::agent_property::AgentProperty;
 use super::error::IndexError;
 use super::filter::filter_clauses;
 use super::page_collector::AgentIdReader;
-use super::rendered_hits::{insert_skills, rendered_hit};
+use super::rendered_hits::{insert_rendered_skills, rendered_hit};
 use super::request::Filters;
 use super::schema::IndexFields;
 
@@ -29,7 +29,7 @@ impl Index {
     /// changed agent with it. If it returns `None`, the next agent is tried, up to `max_agents`; equal times are
     /// ordered by id. The agents and their order are those of a search for the value without filters, but the filter
     /// is evaluated once for all values.
-    pub fn newest_by_value<T>(
+    pub fn newest_agents_by_value<T>(
         &self,
         facet: Facet,
         values: &[String],
@@ -76,7 +76,7 @@ impl Index {
             .zip(candidates_by_value)
             .map(|(value, newest)| {
                 for one in newest {
-                    let hit = load_hit(&view.searcher, &inner.fields, one.address)?;
+                    let hit = load_rendered_hit(&view.searcher, &inner.fields, one.address)?;
                     if let Some(made) = extract(value, &hit) {
                         return Ok(Some(made));
                     }
@@ -87,7 +87,7 @@ impl Index {
     }
 }
 
-fn load_hit(
+fn load_rendered_hit(
     searcher: &Searcher,
     fields: &IndexFields,
     address: DocAddress,
@@ -98,5 +98,5 @@ fn load_hit(
         .and_then(|skills| skills.as_str())
         .unwrap_or_default();
     let hit = rendered_hit(&stored, fields);
-    Ok(insert_skills(hit, skills, std::iter::empty()))
+    Ok(insert_rendered_skills(hit, skills, std::iter::empty()))
 }

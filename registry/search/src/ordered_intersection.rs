@@ -79,13 +79,13 @@ impl OrderedIntersectionScorer {
     fn advance_to_match(&mut self, from: DocId) -> DocId {
         let mut target = from;
         loop {
-            target = advance_to(&mut self.scorers[self.lead_index], target);
+            target = advance_scorer_to(&mut self.scorers[self.lead_index], target);
             if target == TERMINATED {
                 break;
             }
             let mut others = self.scorers.iter_mut();
             let missed = others.find_map(|scorer| {
-                let here = advance_to(scorer, target);
+                let here = advance_scorer_to(scorer, target);
                 (here != target).then_some(here)
             });
             match missed {
@@ -99,7 +99,7 @@ impl OrderedIntersectionScorer {
 }
 
 /// Moves a scorer to a document, or to its first match after it; never back.
-fn advance_to(scorer: &mut Box<dyn Scorer>, target: DocId) -> DocId {
+fn advance_scorer_to(scorer: &mut Box<dyn Scorer>, target: DocId) -> DocId {
     match scorer.doc() {
         here if here < target => scorer.seek(target),
         here => here,

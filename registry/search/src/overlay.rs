@@ -78,7 +78,7 @@ impl PendingChangesOverlay {
     }
 
     /// Records that these agents changed with event `seq`; `applied_seq` is the last event in the searcher.
-    pub fn record(&mut self, agents: &[ChangedAgent], seq: i64, applied_seq: i64) {
+    pub fn record_changes(&mut self, agents: &[ChangedAgent], seq: i64, applied_seq: i64) {
         if agents.is_empty() || (seq <= applied_seq && !self.keep_applied) {
             return;
         }
@@ -118,7 +118,7 @@ impl PendingChangesOverlay {
     }
 
     /// Adapts to a new searcher that has applied all events up to `applied_seq`.
-    pub fn advance(&mut self, applied_seq: i64) {
+    pub fn advance_to_seq(&mut self, applied_seq: i64) {
         if !self.keep_applied {
             self.changed.retain(|_, change| change.seq > applied_seq);
             if self.newest_lost_seq.is_some_and(|lost| lost <= applied_seq) {

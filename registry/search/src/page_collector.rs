@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::duplicate_groups::DuplicateGroups;
 use super::facets::{RequestedFacets, SegmentMatches};
 use super::hybrid_ranking::HybridScore;
-use super::match_groups::{GroupedMatches, MatchGroups};
-use super::request::{SortPosition, SortValue};
+use super::match_groups::{MatchGroups, SegmentMatchGroups};
+use super::request::{SortOrder, SortPosition, SortValue};
 use super::rescore::RescoreBonus;
 use super::response::Duplicates;
 use super::semantic_neighbors::{SegmentNeighbors, SemanticNeighbors};
@@ -109,7 +109,7 @@ impl Collector for PageCollector {
                     ..NeighborMatches::default()
                 },
             },
-            grouped: GroupedMatches::new(self.groups.as_deref(), ordinal),
+            grouped: SegmentMatchGroups::new(self.groups.as_deref(), ordinal),
             total: 0,
             matches: self.facets.new_segment_matches(ordinal, reader, &columns)?,
         })
@@ -146,7 +146,7 @@ impl Collector for PageCollector {
             let segment = segment?;
             collected.total += segment.total;
             collected.matches.extend(segment.matches);
-            match_groups.add(number, segment.grouped);
+            match_groups.add_segment_matches(number, segment.grouped);
             candidates.push(segment.candidates);
         }
         collected.group_count = collected.total - match_groups.duplicate_count();
@@ -275,7 +275,7 @@ impl SegmentSortKey {
     }
 
     /// The sort values of these matches, which must be sorted by rank.
-    fn sort_values(&self, best: &[RankedDocument]) -> tantivy::Result<Vec<SortValue>> {
+    fn read_sort_values(&self, best: &[RankedDocument]) -> tantivy::Result<Vec<SortValue>> {
         let best = best.iter().map(|ranked| ranked.rank);
         Ok(match self {
             Self::Score => best
@@ -352,7 +352,7 @@ struct NeighborMatches {
 
 impl NeighborMatches {
     /// Whether this match is a neighbor. Documents must ascend between calls.
-    fn is_neighbor(&mut self, document: DocId) -> bool {
+    fn advance_and_check_neighbor(&mut self, document: DocId) -> bool {
         while let Some((near, _)) = self.neighbors.get(self.next) {
             if *near > document {
                 break;
@@ -368,7 +368,7 @@ impl NeighborMatches {
 
 pub(super) struct SegmentPageCollector {
     candidates: SegmentCandidates,
-    grouped: GroupedMatches,
+    grouped: SegmentMatchGroups,
     total: u64,
     matches: Option<SegmentMatches>,
 }
@@ -409,7 +409,7 @@ impl SegmentCandidates {
 pub(super) struct SegmentPageFruit {
     total: u64,
     candidates: SegmentCandidates,
-    grouped: GroupedMatches,
+    grouped: SegmentMatchGroups,
     matches: Option<SegmentMatches>,
 }
 
@@ -428,7 +428,7 @@ impl SegmentTopMatches {
         mut matches: Vec<RankedDocument>,
     ) -> tantivy::Result<impl Iterator<Item = PageEntry>> {
         matches.sort_unstable_by_key(|ranked| ranked.rank);
-        let values = self.key.sort_values(&matches)?;
+        let values = self.key.read_sort_values(&matches)?;
         let entries = matches.into_iter().zip(values);
         Ok(entries.map(|(ranked, value)| {
             let id = self.ids.get(ranked.document);
@@ -455,8 +455,8 @@ impl SegmentCollector for SegmentPageCollector {
         let candidates = &mut self.candidates;
         if candidates.top.limit() > 0 {
             let rank = candidates.key.rank(document, score);
-            let is_near = candidates.neighbors.is_neighbor(document);
-            match self.grouped.duplicate_at(document) {
+            let is_near = candidates.neighbors.advance_and_check_neighbor(document);
+            match self.grouped.advance_to_duplicate(document) {
                 Some(duplicate) => self.grouped.add(duplicate, rank, is_near),
                 None => candidates.offer(rank, document, is_near),
             }
@@ -474,4 +474,24 @@ impl SegmentCollector for SegmentPageCollector {
             matches: self.matches,
         })
     }
+}
+
+/// What the results of an order are sorted by.
+pub(super) fn sort_key(sort: SortOrder, text: bool) -> SortKey {
+    match sort {
+        SortOrder::Relevance if text => SortKey::Score,
+        SortOrder::Relevance | SortOrder::Updated => SortKey::Updated,
+        SortOrder::Name => SortKey::Name,
+        SortOrder::Newest => SortKey::Created,
+    }
+}
+
+/// Whether a position in a list belongs to an order by this key.
+pub(super) fn position_matches_sort_key(sort_key: SortKey, position: &SortPosition) -> bool {
+    matches!(
+        (sort_key, &position.value),
+        (SortKey::Score, SortValue::Score(_))
+            | (SortKey::Name, SortValue::Name(_))
+            | (SortKey::Updated | SortKey::Created, SortValue::Time(_))
+    )
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use tantivy::{Score, Searcher, Term};
 
-use super::analysis::{AnalyzedQuery, QueryWord, query_tokens};
+use super::analysis::{AnalyzedQuery, QueryWord, split_query_words};
 use super::error::IndexError;
 use super::schema::IndexFields;
 use super::statistics::CorpusStatistics;
@@ -149,7 +149,7 @@ fn add_synonyms(synonyms: &SynonymTable, query: &mut AnalyzedQuery) {
 }
 
 fn stemmed_forms(text: &str) -> Vec<String> {
-    query_tokens(text)
+    split_query_words(text)
         .map(|piece| piece.stem.unwrap_or(piece.exact))
         .collect()
 }
@@ -159,14 +159,14 @@ pub(super) fn expand_query(
     query: &mut AnalyzedQuery,
     statistics: &CorpusStatistics,
 ) -> Result<(), IndexError> {
-    add_stems(fields, query, statistics)?;
+    add_language_stems(fields, query, statistics)?;
     add_synonyms(&SYNONYMS, query);
     add_corrections(fields, query, statistics)
 }
 
 /// Adds the stems in the query's languages that agents of the caller's class contain. Most agents are in another
 /// language, so such a stem is rare; its weight is limited to that of the word it stems from.
-fn add_stems(
+fn add_language_stems(
     fields: &IndexFields,
     query: &mut AnalyzedQuery,
     statistics: &CorpusStatistics,

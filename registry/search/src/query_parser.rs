@@ -9,7 +9,7 @@
 use a2a_registry_domain::facet::Facet;
 
 use super::analysis::has_word;
-use super::languages::is_stop_word;
+use super::languages::is_universal_stop_word;
 use super::request_phrases::strip_request_phrase;
 use super::text_folding::fold_text;
 
@@ -74,15 +74,15 @@ pub(super) fn parse_query(text: &str) -> ParsedQuery {
         .iter()
         .filter(|token| token.is_plain() && token.operator().is_none());
     let mut parser = QueryParser {
-        is_sentence: outside.any(|token| is_stop_word(&fold_text(token.text))),
+        is_sentence: outside.any(|token| is_universal_stop_word(&fold_text(token.text))),
         ..QueryParser::default()
     };
     parser.parsed.has_invalid_syntax = has_unclosed_quote || has_dangling_operator;
     for chain in &chains {
         if joined(chain) && has_parentheses {
-            parser.add_as_words(chain);
+            parser.add_tokens_as_words(chain);
         } else {
-            parser.add_chain(chain);
+            parser.add_token_groups(chain);
         }
     }
     parser.parsed
@@ -102,7 +102,7 @@ struct QueryParser {
 }
 
 impl QueryParser {
-    fn add_chain(&mut self, chain: &TokenGroups<'_, '_>) {
+    fn add_token_groups(&mut self, chain: &TokenGroups<'_, '_>) {
         match chain.as_slice() {
             [all] => {
                 for token in all {
@@ -125,7 +125,7 @@ impl QueryParser {
         let count = groups.iter().flatten().count();
         let Some(disjunction) = disjunction.filter(|_| self.part_count + count <= MAX_QUERY_PARTS)
         else {
-            self.add_as_words(chain);
+            self.add_tokens_as_words(chain);
             return;
         };
         self.part_count += count;
@@ -189,7 +189,7 @@ impl QueryParser {
         }
     }
 
-    fn add_as_words(&mut self, chain: &TokenGroups<'_, '_>) {
+    fn add_tokens_as_words(&mut self, chain: &TokenGroups<'_, '_>) {
         self.parsed.has_invalid_syntax = true;
         for token in chain.iter().flatten() {
             self.add_words(&token.plain_text());

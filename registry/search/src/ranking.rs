@@ -46,10 +46,10 @@ pub(super) fn rank_matches(
     let again = entries.len().min(RESCORED_COUNT);
     rescorer.rescore(searcher, &mut entries[..again])?;
     let weak_threshold = rescorer.weak_threshold(&entries[..again]);
-    mark_weak(&mut entries[again..], weak_threshold);
+    mark_weak_entries(&mut entries[again..], weak_threshold);
     entries[..again].sort_by(|left, right| compare_positions(&left.position, &right.position));
     if let Some(after) = &page.after {
-        let after = &current_position(after, entries);
+        let after = &refresh_page_position(after, entries);
         entries.retain(|entry| compare_positions(after, &entry.position).is_lt());
         let missing = page.limit.saturating_sub(entries.len());
         if missing > 0 && collected.group_count > read_count {
@@ -58,7 +58,7 @@ pub(super) fn rank_matches(
             })?;
             let further = unrescored_collector(page, after, deepest, missing);
             let mut further = searcher.search(query, &further)?.entries;
-            mark_weak(&mut further, weak_threshold);
+            mark_weak_entries(&mut further, weak_threshold);
             further.retain(|entry| compare_positions(after, &entry.position).is_lt());
             entries.append(&mut further);
         }
@@ -69,7 +69,7 @@ pub(super) fn rank_matches(
 
 /// The current position of the agent of `after` if it is among these entries, otherwise `after`: any change of the
 /// index changes all scores slightly, and the page continues after the same agent.
-pub(super) fn current_position(after: &SortPosition, entries: &[PageEntry]) -> SortPosition {
+pub(super) fn refresh_page_position(after: &SortPosition, entries: &[PageEntry]) -> SortPosition {
     let mut positions = entries.iter().map(|entry| &entry.position);
     let current = positions.find(|position| position.id == after.id);
     current.unwrap_or(after).clone()
@@ -103,7 +103,7 @@ fn unrescored_collector(
 }
 
 /// Marks entries as weak whose full-text score is below the threshold; none of them is rescored.
-pub(super) fn mark_weak(entries: &mut [PageEntry], threshold: Score) {
+pub(super) fn mark_weak_entries(entries: &mut [PageEntry], threshold: Score) {
     for entry in entries {
         entry.position.weak = entry.full_text_score() < threshold;
     }

@@ -10,7 +10,7 @@ use super::document::AgentDocument;
 use super::error::IndexError;
 use super::index_folder::{self, IndexFolder};
 use super::index_manifest::{IndexManifest, remove_stale_folders, unused_folder_name};
-use super::{IndexInner, WriterState, lock};
+use super::{IndexInner, WriterState, lock_ignoring_poison};
 
 /// A running rebuild. If it is dropped before [`finish`](Self::finish), or the process crashes, nothing changes.
 pub struct IndexRebuild {
@@ -35,14 +35,16 @@ impl std::fmt::Debug for IndexRebuild {
 impl IndexRebuild {
     pub(super) fn start(inner: Arc<IndexInner>) -> Result<Self, IndexError> {
         // Keep recorded changes from now on: the rebuilt state may be older than the serving one.
-        lock(&inner.serving_state).overlay.set_keep_applied(true);
+        lock_ignoring_poison(&inner.serving_state)
+            .overlay
+            .set_keep_applied(true);
         let mut rebuild = Self {
             inner,
             folder: None,
             writer: None,
         };
         let inner = &rebuild.inner;
-        let writer_state = lock(&inner.writer_state);
+        let writer_state = lock_ignoring_poison(&inner.writer_state);
         let in_use = writer_state.as_ref().map(|live| live.folder.name.as_str());
         let name = unused_folder_name(&inner.dir, in_use);
         drop(writer_state);
@@ -57,7 +59,7 @@ impl IndexRebuild {
 
     /// Adds agents, each only once. After an error, such as a full disk, the rebuild cannot continue.
     pub fn add_agents(&mut self, agents: Vec<AgentDocument>) -> Result<(), IndexError> {
-        let writer = self.writer.as_ref().ok_or_else(stopped_error)?;
+        let writer = self.writer.as_ref().ok_or_else(rebuild_stopped_error)?;
         index_folder::add_agents(writer, &self.inner.fields, agents)
     }
 
@@ -65,16 +67,16 @@ impl IndexRebuild {
     /// when reading began, so that everything added was read after it: the follower continues after `seq`, and later
     /// changes stay hidden until then. After an error the old index stays in use.
     pub fn finish(mut self, seq: i64) -> Result<(), IndexError> {
-        let mut writer = self.writer.take().ok_or_else(stopped_error)?;
+        let mut writer = self.writer.take().ok_or_else(rebuild_stopped_error)?;
         index_folder::commit_with_seq(&mut writer, seq)?;
         // Wait for the merges, so that searches start with few large segments.
         writer.wait_merging_threads()?;
-        let folder = self.folder.as_ref().ok_or_else(stopped_error)?;
+        let folder = self.folder.as_ref().ok_or_else(rebuild_stopped_error)?;
         let searcher = folder.reload_searcher()?;
 
         let inner = Arc::clone(&self.inner);
         let served = inner.build_served_index(searcher, seq)?;
-        let mut writer_state = lock(&inner.writer_state);
+        let mut writer_state = lock_ignoring_poison(&inner.writer_state);
         IndexManifest::for_folder(&folder.name).write(&inner.dir)?;
         let replaced = std::mem::replace(
             &mut *writer_state,
@@ -84,7 +86,7 @@ impl IndexRebuild {
                 committed_seq: seq,
             }),
         );
-        let mut serving_state = lock(&inner.serving_state);
+        let mut serving_state = lock_ignoring_poison(&inner.serving_state);
         serving_state.overlay.set_keep_applied(false);
         // Updated together with the swap, so that a caller that reads the counter before a view can attribute damage.
         serving_state.damage = None;
@@ -110,7 +112,7 @@ impl IndexRebuild {
     }
 }
 
-fn stopped_error() -> IndexError {
+fn rebuild_stopped_error() -> IndexError {
     IndexError::Damaged("the rebuild was stopped by an earlier error".to_owned())
 }
 
@@ -120,7 +122,7 @@ impl Drop for IndexRebuild {
         if let Some(folder) = self.folder.take() {
             folder.remove();
         }
-        let mut view = lock(&self.inner.serving_state);
+        let mut view = lock_ignoring_poison(&self.inner.serving_state);
         view.overlay.set_keep_applied(false);
         drop(view);
         self.inner.rebuilding.store(false, Ordering::Release);

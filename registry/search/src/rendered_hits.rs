@@ -8,7 +8,7 @@ use super::schema::{IndexFields, SKILL_SEPARATOR};
 
 /// Adds up to [`MAX_SHOWN_SKILLS`] of the separately rendered skills to a rendered hit. If there are more, those at
 /// `matched_indices` come first.
-pub(super) fn insert_skills(
+pub(super) fn insert_rendered_skills(
     hit: &[u8],
     rendered_skills: &str,
     matched_indices: impl Iterator<Item = usize>,

@@ -47,12 +47,12 @@ pub struct SearchRequest {
     pub group_duplicates: bool,
     /// Whether the scores of the first [`MAX_EXPLAINED_HITS`] hits are explained.
     pub explain: bool,
-    pub parts: HitParts,
+    pub parts: RequestedHitParts,
     pub semantic: Option<SemanticQuery>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HitParts {
+pub struct RequestedHitParts {
     pub hit: bool,
     /// Whether hits include the entry rendered for catalogs.
     pub catalog_entry: bool,
@@ -61,7 +61,7 @@ pub struct HitParts {
     pub computation: bool,
 }
 
-impl Default for HitParts {
+impl Default for RequestedHitParts {
     fn default() -> Self {
         Self {
             hit: true,

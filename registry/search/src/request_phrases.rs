@@ -3,7 +3,7 @@
 //! They do not describe the agent, but with them every text about agents in general is close to the query in meaning.
 
 use super::analysis::word_spans;
-use super::languages::is_stop_word;
+use super::languages::is_universal_stop_word;
 use super::text_folding::fold_text;
 
 /// Words for an agent.
@@ -18,7 +18,9 @@ pub(super) fn strip_request_phrase(text: &str) -> &str {
         .collect();
     let stop_words = |from: usize| {
         let words = words.iter().skip(from);
-        words.take_while(|(_, word)| is_stop_word(word)).count()
+        words
+            .take_while(|(_, word)| is_universal_stop_word(word))
+            .count()
     };
     let is = |index: usize, words_allowed: &[&str]| {
         let word = words.get(index);

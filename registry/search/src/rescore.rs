@@ -17,7 +17,7 @@ use super::query_parser::ParsedQuery;
 use super::request::SortValue;
 use super::schema::IndexFields;
 use super::statistics::CorpusStatistics;
-use super::text_layout::{is_other_texts, part_of_position};
+use super::text_layout::{is_other_texts_part, part_of_position};
 use super::visible_agents::CountTermDocs as _;
 use super::word_proximity::AdjacentPairs;
 
@@ -257,13 +257,13 @@ impl Rescorer {
                 *score += added.sum();
             }
         }
-        Self::unmark_high_scores(entries);
+        Self::unmark_weak_high_scores(entries);
         Ok(())
     }
 
     /// Unmarks candidates that repeat few words of the query often and can still be right: those whose score would
     /// place them among the candidates that cover the query.
-    fn unmark_high_scores(entries: &mut [PageEntry]) {
+    fn unmark_weak_high_scores(entries: &mut [PageEntry]) {
         let covering = entries.iter().filter(|entry| !entry.position.weak);
         let scores = covering.map(PageEntry::full_text_score);
         let Some(best) = scores.max_by(Score::total_cmp) else {
@@ -344,7 +344,7 @@ impl<'a> RescoredSegment<'a> {
                         WordKind::Content | WordKind::Stop => {
                             postings.positions(form_positions);
                             // Words outside the card's model come last and get no bonus.
-                            let other = |place: &u32| is_other_texts(part_of_position(*place));
+                            let other = |place: &u32| is_other_texts_part(part_of_position(*place));
                             form_positions
                                 .truncate(form_positions.partition_point(|place| !other(place)));
                         }
@@ -353,7 +353,7 @@ impl<'a> RescoredSegment<'a> {
             }
         }
         let length = self.lengths.fieldnorm(document) as Score / self.rescorer.mean_length;
-        let proximity = self.rescorer.pairs.proximity(|word| {
+        let proximity = self.rescorer.pairs.compute_proximity_scores(|word| {
             let forms = self.postings[word].iter().zip(&self.positions[word]);
             forms.map(|((_, worth), places)| (places.as_slice(), *worth))
         });

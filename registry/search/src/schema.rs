@@ -16,7 +16,7 @@ use super::document::{
 use super::keys::{KeyField, KeyKind, encode_id};
 use super::response::SuggestionKind;
 use super::text_folding::fold_text;
-use super::text_layout::{self, AgentTexts, LAYOUT_TOKENIZER, LayoutTokenizer};
+use super::text_layout::{self, AgentTexts, JoinedTextsTokenizer, LAYOUT_TOKENIZER};
 
 /// Version of the schema. Increase it with every change of the fields or their content: an index with another version
 /// is rebuilt.
@@ -82,7 +82,7 @@ impl IndexFields {
             .collect();
         let fields = Self {
             columns,
-            keys: KeyField::add_to(&mut builder),
+            keys: KeyField::add_to_schema(&mut builder),
             id_high: builder.add_u64_field("id_high", FAST),
             id_low: builder.add_u64_field("id_low", FAST),
             hit: builder.add_text_field("hit", STORED),
@@ -142,8 +142,8 @@ impl IndexFields {
         if !name_key.is_empty() {
             document.add_text(self.name_key, truncate_bytes(&name_key, MAX_NAME_KEY_BYTES));
         }
-        self.add_facet_values(&agent, &mut document);
-        self.add_properties(&agent, &mut document);
+        self.add_filter_keys(&agent, &mut document);
+        self.add_identifier_and_attributes(&agent, &mut document);
         self.add_suggestions(&agent, &mut document);
         let provider = truncate_bytes(&agent.provider, MAX_VALUE_BYTES);
         self.add_word_forms(
@@ -152,14 +152,14 @@ impl IndexFields {
             std::iter::once(provider),
         );
 
-        let texts = limit_texts(agent);
+        let texts = limit_agent_texts(agent);
         let skills = texts.skills.iter().map(|skill| skill.name.as_str());
         self.add_word_forms(&mut document, KeyKind::SkillWord, skills);
         document.add_text(self.text, text_layout::join_texts(&texts));
         document
     }
 
-    fn add_facet_values(&self, agent: &AgentDocument, out: &mut TantivyDocument) {
+    fn add_filter_keys(&self, agent: &AgentDocument, out: &mut TantivyDocument) {
         let facets = agent.facets.entries();
         let facets = facets.map(|(facet, values)| (KeyKind::Facet(facet), values));
         let lists = [
@@ -172,7 +172,7 @@ impl IndexFields {
     }
 
     /// Adds the values for exact conditions other than facets.
-    fn add_properties(&self, agent: &AgentDocument, out: &mut TantivyDocument) {
+    fn add_identifier_and_attributes(&self, agent: &AgentDocument, out: &mut TantivyDocument) {
         let identifier = std::iter::once(agent.identifier.as_str());
         self.add_keys(out, KeyKind::Identifier, identifier);
         let attributes = agent.attributes.iter().take(MAX_ATTRIBUTES);
@@ -196,7 +196,7 @@ impl IndexFields {
             (SuggestionKind::Tag, tags.map(String::as_str).collect()),
         ];
         for (kind, shown) in suggestions {
-            let texts: Vec<String> = shown.into_iter().filter_map(suggestion_text).collect();
+            let texts: Vec<String> = shown.into_iter().filter_map(encode_suggestion).collect();
             let texts = texts.iter().map(String::as_str);
             self.add_keys(out, KeyKind::Suggestion(kind), texts);
         }
@@ -237,13 +237,13 @@ impl IndexFields {
 
 /// The analyzer of the schema, with its name.
 pub(super) fn layout_analyzer() -> (&'static str, TextAnalyzer) {
-    (LAYOUT_TOKENIZER, TextAnalyzer::from(LayoutTokenizer))
+    (LAYOUT_TOKENIZER, TextAnalyzer::from(JoinedTextsTokenizer))
 }
 
 /// Separator between the folded form, which is compared with prefixes, and the shown text.
 pub(super) const SUGGESTION_MARK: char = '\u{1}';
 
-fn suggestion_text(shown: &str) -> Option<String> {
+fn encode_suggestion(shown: &str) -> Option<String> {
     let shown = shown.trim();
     let usable =
         !shown.is_empty() && shown.len() <= MAX_VALUE_BYTES / 4 && !shown.contains(SUGGESTION_MARK);
@@ -261,7 +261,7 @@ fn truncate_bytes(text: &str, bytes: usize) -> &str {
 }
 
 /// Cuts texts to this many bytes in total, and drops the empty ones.
-fn truncate_all(texts: &mut Vec<String>, mut bytes_left: usize) {
+fn truncate_texts(texts: &mut Vec<String>, mut bytes_left: usize) {
     for text in &mut *texts {
         text.truncate(text.floor_char_boundary(bytes_left));
         bytes_left -= text.len();
@@ -271,7 +271,7 @@ fn truncate_all(texts: &mut Vec<String>, mut bytes_left: usize) {
 
 /// Cuts the searched and stored texts to their limits: each kind of text has its own budget of bytes for the whole
 /// agent.
-fn limit_texts(agent: AgentDocument) -> AgentTexts {
+fn limit_agent_texts(agent: AgentDocument) -> AgentTexts {
     let mut names = MAX_TEXT_BYTES;
     let mut descriptions = MAX_TEXT_BYTES;
     let mut examples = MAX_TEXT_BYTES;
@@ -298,7 +298,7 @@ fn limit_texts(agent: AgentDocument) -> AgentTexts {
     texts
         .protocol
         .retain(|value| !UNINFORMATIVE_VALUES.contains(&value.as_str()));
-    truncate_all(&mut texts.protocol, MAX_TEXT_BYTES);
+    truncate_texts(&mut texts.protocol, MAX_TEXT_BYTES);
     texts
         .name
         .truncate(texts.name.floor_char_boundary(MAX_TEXT_BYTES));
@@ -320,6 +320,6 @@ fn limit_texts(agent: AgentDocument) -> AgentTexts {
         }
         skill.examples.retain(|example| !example.is_empty());
     }
-    truncate_all(&mut texts.other, MAX_OTHER_TEXT_BYTES);
+    truncate_texts(&mut texts.other, MAX_OTHER_TEXT_BYTES);
     texts
 }

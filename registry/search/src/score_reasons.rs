@@ -12,7 +12,7 @@ use super::hybrid_ranking::HybridScore;
 use super::rescore::RescoreBonus;
 use super::schema::IndexFields;
 use super::statistics::QueryStatistics;
-use super::text_layout::{TextKind, split_texts, stored_languages};
+use super::text_layout::{AgentTextKind, split_texts, stored_languages};
 use super::text_query::form_query;
 
 /// The most card members named in one sentence.
@@ -34,7 +34,7 @@ pub(super) struct ScoreParts {
     pub hybrid_score: Option<HybridScore>,
 }
 
-pub(super) struct ScoreReasons<'a> {
+pub(super) struct ScoreReasonBuilder<'a> {
     pub fields: &'a IndexFields,
     pub searcher: &'a Searcher,
     pub statistics: &'a QueryStatistics,
@@ -51,12 +51,12 @@ pub(super) struct MatchedForm {
     /// The folded spelling of the word in the text where it occurs most often.
     surface: String,
     /// Members that contain the word, with its occurrences weighted as in the index.
-    members: Vec<(MatchedMember, usize)>,
+    members: Vec<(MatchedCardMember, usize)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MatchedMember {
-    Text(TextKind),
+enum MatchedCardMember {
+    Text(AgentTextKind),
     Skill(usize),
 }
 
@@ -70,7 +70,7 @@ pub(super) struct ScoredWord<'a> {
     matched_form: &'a MatchedForm,
 }
 
-impl<'r> ScoreReasons<'r> {
+impl<'r> ScoreReasonBuilder<'r> {
     /// The query's words that the agent contains, in order; only the rarest if they have over [`MAX_SCORED_FORMS`]
     /// forms.
     pub fn score_words<'a>(
@@ -91,8 +91,10 @@ impl<'r> ScoreReasons<'r> {
         if candidates.len() > MAX_SCORED_FORMS {
             let mut weighted_candidates = Vec::with_capacity(candidates.len());
             for candidate in candidates {
-                weighted_candidates
-                    .push((self.estimate_weight(candidate.1, candidate.2)?, candidate));
+                weighted_candidates.push((
+                    self.estimate_form_weight(candidate.1, candidate.2)?,
+                    candidate,
+                ));
             }
             weighted_candidates.sort_by(|(one, _), (other, _)| other.total_cmp(one));
             weighted_candidates.truncate(MAX_SCORED_FORMS);
@@ -124,7 +126,7 @@ impl<'r> ScoreReasons<'r> {
     }
 
     /// Estimates how much a form contributes to a score: rarer forms contribute more.
-    fn estimate_weight(&self, form: &str, weight: Score) -> Result<Score, IndexError> {
+    fn estimate_form_weight(&self, form: &str, weight: Score) -> Result<Score, IndexError> {
         let term = Term::from_field_text(self.fields.text, form);
         let holders = self.statistics.doc_freq(&term)? as Score;
         let agents = self.statistics.total_num_docs()? as Score;
@@ -146,7 +148,9 @@ impl<'r> ScoreReasons<'r> {
         let reader = self.searcher.segment_reader(self.address.segment_ord);
         for word in main_words {
             let query = form_query(self.fields, word.form, word.weight);
-            let weight = self.statistics.weight(query.as_ref(), self.searcher)?;
+            let weight = self
+                .statistics
+                .build_query_weight(query.as_ref(), self.searcher)?;
             explanation.add_detail(weight.explain(reader, self.address.doc_id)?);
         }
         let others = total_score - sum;
@@ -195,7 +199,9 @@ impl<'r> ScoreReasons<'r> {
 
     fn form_score(&self, form: &str, weight: Score) -> Result<Option<Score>, IndexError> {
         let query = form_query(self.fields, form, weight);
-        let weight = self.statistics.weight(query.as_ref(), self.searcher)?;
+        let weight = self
+            .statistics
+            .build_query_weight(query.as_ref(), self.searcher)?;
         let reader = self.searcher.segment_reader(self.address.segment_ord);
         let mut scorer = weight.scorer(reader, 1.0)?;
         let document = self.address.doc_id;
@@ -206,7 +212,7 @@ impl<'r> ScoreReasons<'r> {
     }
 
     /// Finds the forms of the query's words in the first [`MAX_SEARCHED_BYTES`] of the agent's texts.
-    pub fn find_forms(&self) -> MatchedForms {
+    pub fn find_matched_forms(&self) -> MatchedForms {
         let forms = self.words.iter().flat_map(QueryWord::weighted_forms);
         let wanted: HashSet<&str> = forms.map(|(form, _)| form).collect();
         let mut matched_forms = MatchedForms::new();
@@ -214,12 +220,12 @@ impl<'r> ScoreReasons<'r> {
         let mut left = MAX_SEARCHED_BYTES;
         let languages = stored_languages(self.joined_texts);
         for (kind, text) in split_texts(self.joined_texts) {
-            skills += usize::from(kind == TextKind::SkillId);
+            skills += usize::from(kind == AgentTextKind::SkillId);
             let member = match kind.is_skill_text() {
-                true => MatchedMember::Skill(skills - 1),
-                false => MatchedMember::Text(kind),
+                true => MatchedCardMember::Skill(skills - 1),
+                false => MatchedCardMember::Text(kind),
             };
-            if kind == TextKind::Languages {
+            if kind == AgentTextKind::Languages {
                 continue;
             }
             let text = &text[..text.floor_char_boundary(left)];
@@ -244,8 +250,8 @@ impl<'r> ScoreReasons<'r> {
         let mut names: Vec<String> = Vec::new();
         for (kind, text) in split_texts(self.joined_texts) {
             match kind {
-                TextKind::SkillId => names.push(text.to_owned()),
-                TextKind::SkillName if !text.trim().is_empty() => {
+                AgentTextKind::SkillId => names.push(text.to_owned()),
+                AgentTextKind::SkillName if !text.trim().is_empty() => {
                     names.pop();
                     names.push(text.to_owned());
                 }
@@ -258,7 +264,7 @@ impl<'r> ScoreReasons<'r> {
 
 impl ScoredWord<'_> {
     fn describe(&self, skills: &[String]) -> String {
-        let (members, verb) = self.matched_form.describe_members(skills);
+        let (members, verb) = self.matched_form.name_containing_texts(skills);
         let surface = quote_shortened(&self.matched_form.surface);
         let exact = &self.word.exact;
         let counts = match self.word.own_forms().any(|(own, _)| own == self.form) {
@@ -274,7 +280,7 @@ impl ScoredWord<'_> {
 }
 
 impl MatchedForm {
-    fn add_occurrences(&mut self, member: MatchedMember, occurrences: usize, surface: &str) {
+    fn add_occurrences(&mut self, member: MatchedCardMember, occurrences: usize, surface: &str) {
         match self.members.iter_mut().find(|(known, _)| *known == member) {
             Some((_, count)) => *count += occurrences,
             None => self.members.push((member, occurrences)),
@@ -285,8 +291,8 @@ impl MatchedForm {
     }
 
     /// The members with most occurrences, and the verb that agrees with their number.
-    fn describe_members(&self, skills: &[String]) -> (String, &'static str) {
-        let mut members: Vec<&(MatchedMember, usize)> = self.members.iter().collect();
+    fn name_containing_texts(&self, skills: &[String]) -> (String, &'static str) {
+        let mut members: Vec<&(MatchedCardMember, usize)> = self.members.iter().collect();
         members.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let further = members.len().saturating_sub(MAX_NAMED_MEMBERS);
         let mut named: Vec<String> = members
@@ -312,18 +318,18 @@ impl MatchedForm {
     }
 }
 
-impl MatchedMember {
+impl MatchedCardMember {
     fn name(self, skills: &[String]) -> String {
         match self {
             Self::Skill(number) => {
                 let name = skills.get(number).map_or("", String::as_str);
                 format!("skill {}", quote_shortened(name))
             }
-            Self::Text(TextKind::Name) => "name".to_owned(),
-            Self::Text(TextKind::Description) => "description".to_owned(),
-            Self::Text(TextKind::Provider) => "provider or domain".to_owned(),
-            Self::Text(TextKind::Protocol) => "protocol features".to_owned(),
-            Self::Text(TextKind::Other) => "text outside the model".to_owned(),
+            Self::Text(AgentTextKind::Name) => "name".to_owned(),
+            Self::Text(AgentTextKind::Description) => "description".to_owned(),
+            Self::Text(AgentTextKind::Provider) => "provider or domain".to_owned(),
+            Self::Text(AgentTextKind::Protocol) => "protocol features".to_owned(),
+            Self::Text(AgentTextKind::Other) => "text outside the model".to_owned(),
             Self::Text(_) => "another text".to_owned(),
         }
     }

@@ -10,7 +10,7 @@ use tantivy::{Searcher, TantivyDocument};
 
 use super::analysis::{AnalyzedQuery, analyze_query};
 use super::error::IndexError;
-use super::explainable_query::Explainer;
+use super::explainable_query::ScoreExplainer;
 use super::facets::RequestedFacets;
 use super::filter::{
     DocumentFilter, FilterClause, any_condition_clause, filter_clauses, listed_clause,
@@ -20,14 +20,16 @@ use super::filtered_query::FilteredQuery;
 use super::highlight::Highlighter;
 use super::hybrid_ranking::{HybridMode, HybridRanker};
 use super::label_matching::MAX_LABELS;
-use super::page_collector::{CollectedPage, PageCollector, PageEntry, SortKey};
+use super::page_collector::{
+    CollectedPage, PageCollector, PageEntry, SortKey, position_matches_sort_key, sort_key,
+};
 use super::query_expansion::{expand_prefix, expand_query};
 use super::query_parser::{self, ParsedQuery};
 use super::ranking::rank_matches;
-use super::rendered_hits::{insert_skills, rendered_catalog_entry, rendered_hit};
+use super::rendered_hits::{insert_rendered_skills, rendered_catalog_entry, rendered_hit};
 use super::request::{
-    Filters, HitParts, MAX_EXPLAINED_HITS, MAX_HITS, SearchRequest, SemanticQuery, SortOrder,
-    SortPosition, SortValue,
+    Filters, MAX_EXPLAINED_HITS, MAX_HITS, RequestedHitParts, SearchRequest, SemanticQuery,
+    SortOrder, SortValue,
 };
 use super::rescore::Rescorer;
 use super::response::{BoundedHits, HitRow, IndexSearchResponse};
@@ -63,7 +65,7 @@ impl PreparedQuery {
             return self.text_query();
         };
         let words = self.text.as_ref().filter(|_| blend.uses_text());
-        let query = FilteredQuery::with_neighbors(
+        let query = FilteredQuery::for_text_and_neighbors(
             words.map(|words| words.box_clone()),
             Arc::clone(&blend.neighbors),
             self.filter.clone(),
@@ -155,7 +157,7 @@ impl IndexInner {
         // Without a text every agent matches, so neighbors add nothing.
         let hybrid = match request.semantic.as_ref().filter(|_| text.is_some()) {
             Some(meaning) => {
-                Some(self.build_hybrid(meaning, &text_builder, &view.searcher, &filter)?)
+                Some(self.build_hybrid_ranker(meaning, &text_builder, &view.searcher, &filter)?)
             }
             None => None,
         };
@@ -208,7 +210,7 @@ impl IndexInner {
     }
 
     /// The nearest neighbors of a query, and how they are combined with its full-text matches.
-    fn build_hybrid(
+    fn build_hybrid_ranker(
         &self,
         semantic: &SemanticQuery,
         text_builder: &TextQueryBuilder<'_>,
@@ -267,7 +269,7 @@ impl IndexInner {
         let weight = weight.transpose()?;
         let (weight, parts) = (weight.as_deref(), request.parts);
         let (fields, computes) = (&self.fields, parts.computation);
-        let explainer = || Explainer::new(prepared, fields, weight, &highlighter, computes);
+        let explainer = || ScoreExplainer::new(prepared, fields, weight, &highlighter, computes);
         let explain = is_explained.then(explainer);
         let mut page = BoundedHits::new(request.max_bytes);
         for (place, entry) in entries.into_iter().enumerate() {
@@ -285,8 +287,8 @@ impl IndexInner {
         searcher: &Searcher,
         entry: PageEntry,
         highlighter: &Highlighter,
-        explainer: Option<Explainer<'_>>,
-        parts: HitParts,
+        explainer: Option<ScoreExplainer<'_>>,
+        parts: RequestedHitParts,
     ) -> Result<HitRow, IndexError> {
         let PageEntry {
             position,
@@ -307,7 +309,7 @@ impl IndexInner {
             true => {
                 let shown = text(self.fields.rendered_skills).unwrap_or_default();
                 let numbers = skills.iter().map(|skill| skill.index);
-                insert_skills(rendered_hit(&stored, &self.fields), shown, numbers)
+                insert_rendered_skills(rendered_hit(&stored, &self.fields), shown, numbers)
             }
             false => Vec::new(),
         };
@@ -317,7 +319,7 @@ impl IndexInner {
         };
         let explain = explainer
             .map(|explainer| {
-                explainer.explain(address, &position.value, added, blended, joined_texts)
+                explainer.explain_score(address, &position.value, added, blended, joined_texts)
             })
             .transpose()?;
         let matched_skills = skills.into_iter().map(|skill| skill.id).collect();
@@ -366,14 +368,14 @@ impl Index {
     /// hidden, with [`IndexError::TooMany`] beyond a limit, and with [`IndexError::PositionMismatch`] if
     /// [`after`](SearchRequest::after) belongs to another sort order.
     pub fn search(&self, request: &SearchRequest) -> Result<IndexSearchResponse, IndexError> {
-        check_bounds(request)?;
+        check_request_limits(request)?;
         let inner = &*self.0;
         let prepared = inner.prepare_query(request)?;
         let sort_key = sort_key(request.sort, prepared.text.is_some());
         if request
             .after
             .as_ref()
-            .is_some_and(|position| !position_matches(sort_key, position))
+            .is_some_and(|position| !position_matches_sort_key(sort_key, position))
         {
             return Err(IndexError::PositionMismatch);
         }
@@ -401,7 +403,9 @@ impl Index {
         let found_count = entries.len();
         let hits = inner.load_hits(entries, &prepared, explained, request)?;
         let has_more = has_next_page || hits.len() < found_count;
-        let facets = page.facets.count(searcher, &inner.fields, matches)?;
+        let facets = page
+            .facets
+            .count_facet_values(searcher, &inner.fields, matches)?;
         let hints = inner.build_hints(request, &prepared, total, hits.first())?;
         Ok(IndexSearchResponse {
             hits,
@@ -418,7 +422,7 @@ impl Index {
 
     /// Counts all matches, ignoring the page and facets of the request.
     pub fn count_matches(&self, request: &SearchRequest) -> Result<u64, IndexError> {
-        check_bounds(request)?;
+        check_request_limits(request)?;
         let prepared = self.0.prepare_query(request)?;
         let count = prepared
             .view
@@ -430,7 +434,7 @@ impl Index {
     /// Finds the agents with this exact key: listed ones first, then by trust level, then by last change. Unreachable
     /// agents (`gone`) are included, because a caller that looks up an address needs to know; so are unlisted ones, if
     /// the caller may see them.
-    pub fn lookup(
+    pub fn lookup_agents_by_key(
         &self,
         key: &str,
         visible_to: &[String],
@@ -471,7 +475,7 @@ impl Index {
                     entry,
                     &none,
                     None,
-                    HitParts::default(),
+                    RequestedHitParts::default(),
                 )?);
             }
         }
@@ -479,7 +483,7 @@ impl Index {
     }
 }
 
-pub(super) fn check_bounds(request: &SearchRequest) -> Result<(), IndexError> {
+pub(super) fn check_request_limits(request: &SearchRequest) -> Result<(), IndexError> {
     let labels = request.visible_to.len().max(request.class_labels.len());
     for (requested, limit, what) in [
         (request.limit, MAX_HITS, "hits"),
@@ -490,22 +494,4 @@ pub(super) fn check_bounds(request: &SearchRequest) -> Result<(), IndexError> {
         }
     }
     Ok(())
-}
-
-fn sort_key(sort: SortOrder, text: bool) -> SortKey {
-    match sort {
-        SortOrder::Relevance if text => SortKey::Score,
-        SortOrder::Relevance | SortOrder::Updated => SortKey::Updated,
-        SortOrder::Name => SortKey::Name,
-        SortOrder::Newest => SortKey::Created,
-    }
-}
-
-fn position_matches(sort_key: SortKey, position: &SortPosition) -> bool {
-    matches!(
-        (sort_key, &position.value),
-        (SortKey::Score, SortValue::Score(_))
-            | (SortKey::Name, SortValue::Name(_))
-            | (SortKey::Updated | SortKey::Created, SortValue::Time(_))
-    )
 }

@@ -13,7 +13,7 @@ use super::doc_bit_set::DocBitSet;
 use super::error::IndexError;
 use super::filter::DocumentFilter;
 use super::request::SemanticQuery;
-use crate::vectors::{NO_SLOT, Neighbor, Similarity, SlotBitSet, VectorStore};
+use crate::vectors::{AgentSimilarity, NO_SLOT, Neighbor, SlotBitSet, VectorStore};
 
 /// The most bytes of slot tables, each of four bytes per document. Tables of merged segments stay until they are
 /// evicted.
@@ -38,7 +38,7 @@ pub(super) fn new_slot_cache() -> VectorSlotCache {
 }
 
 /// The slots of a segment's documents. The ids are read once per segment.
-pub(super) fn segment_slots(
+pub(super) fn segment_vector_slots(
     slot_cache: &VectorSlotCache,
     vectors: &VectorStore,
     reader: &SegmentReader,
@@ -56,7 +56,7 @@ pub(super) fn segment_slots(
 }
 
 /// The nearest neighbors in a segment with their similarities, ascending by document.
-pub(super) type SegmentNeighbors = Arc<[(DocId, Similarity)]>;
+pub(super) type SegmentNeighbors = Arc<[(DocId, AgentSimilarity)]>;
 
 /// The nearest neighbors of a query, as documents of one state of the index.
 #[derive(Debug, Clone, Default)]
@@ -95,7 +95,7 @@ impl SemanticNeighbors {
             segments.push((
                 reader.segment_id(),
                 bits,
-                segment_slots(slot_cache, &semantic.vectors, reader)?,
+                segment_vector_slots(slot_cache, &semantic.vectors, reader)?,
             ));
         }
         // Take the snapshot after the tables, so that it contains every slot in them.
@@ -107,18 +107,21 @@ impl SemanticNeighbors {
         }
         let mut neighbors = snapshot.find_nearest(&semantic.query, &allowed_slots)?;
         neighbors.sort_unstable_by(|left, right| {
-            let by_similarity = right.similarity.mean().total_cmp(&left.similarity.mean());
+            let by_similarity = right
+                .similarity
+                .combined_cosine()
+                .total_cmp(&left.similarity.combined_cosine());
             by_similarity.then_with(|| {
                 snapshot
                     .agent_id(left.slot)
                     .cmp(&snapshot.agent_id(right.slot))
             })
         });
-        let mut neighbor_set = Self::scaled_by(&neighbors, semantic.cutoff);
+        let mut neighbor_set = Self::with_similarity_scale(&neighbors, semantic.cutoff);
         let close = neighbors.partition_point(|near| neighbor_set.is_close(near.similarity));
         neighbors.truncate(close.max(MIN_NEIGHBORS));
         let mut chosen_slots = SlotBitSet::with_capacity(snapshot.slot_count());
-        let by_slot: HashMap<u32, Similarity> = neighbors
+        let by_slot: HashMap<u32, AgentSimilarity> = neighbors
             .iter()
             .map(|near| {
                 chosen_slots.insert(near.slot);
@@ -141,8 +144,8 @@ impl SemanticNeighbors {
     }
 
     /// Creates an empty set scaled by these similarities, which are in descending order.
-    fn scaled_by(neighbors: &[Neighbor], cutoff: f32) -> Self {
-        let similarity = |near: &Neighbor| near.similarity.mean();
+    fn with_similarity_scale(neighbors: &[Neighbor], cutoff: f32) -> Self {
+        let similarity = |near: &Neighbor| near.similarity.combined_cosine();
         let far = neighbors.get(FAR_RANK).or(neighbors.last());
         Self {
             segments: HashMap::new(),
@@ -153,8 +156,8 @@ impl SemanticNeighbors {
         }
     }
 
-    pub fn is_close(&self, similarity: Similarity) -> bool {
-        similarity.mean() >= self.cutoff
+    pub fn is_close(&self, similarity: AgentSimilarity) -> bool {
+        similarity.combined_cosine() >= self.cutoff
     }
 
     /// Number of neighbors nearer than this similarity.
@@ -167,7 +170,7 @@ impl SemanticNeighbors {
         self.segments.get(&segment).cloned().unwrap_or_default()
     }
 
-    pub fn similarity_of(&self, segment: SegmentId, document: DocId) -> Option<Similarity> {
+    pub fn similarity_of(&self, segment: SegmentId, document: DocId) -> Option<AgentSimilarity> {
         let neighbors = self.segments.get(&segment)?;
         let place = neighbors
             .binary_search_by_key(&document, |(document, _)| *document)

@@ -20,14 +20,14 @@ use super::facets::RequestedFacets;
 use super::filter::{DocumentFilter, filter_clauses};
 use super::filtered_query::FilteredQuery;
 use super::highlight::Highlighter;
-use super::languages::{LanguageSet, is_stop_word};
+use super::languages::{LanguageSet, is_universal_stop_word};
 use super::page_collector::{AgentIdReader, PageCollector, PageEntry, SortKey};
-use super::request::{Filters, HitParts, SortPosition, SortValue};
+use super::request::{Filters, RequestedHitParts, SortPosition, SortValue};
 use super::rescore::RescoreBonus;
 use super::response::{Duplicates, HitRow, MAX_DUPLICATES};
-use super::semantic_neighbors::segment_slots;
+use super::semantic_neighbors::segment_vector_slots;
 use super::statistics::{CorpusStatistics, QueryStatistics};
-use super::text_layout::{TextKind, split_texts};
+use super::text_layout::{AgentTextKind, split_texts};
 use super::visible_agents::CountTermDocs as _;
 use super::{Index, IndexInner, IndexView};
 use crate::vectors::{NO_SLOT, SlotBitSet, VectorStore};
@@ -69,7 +69,7 @@ pub struct SimilarAgents {
 impl Index {
     /// Whether a caller with these labels may see an agent, listed or not. Takes the same work for a hidden agent as
     /// for a missing one.
-    pub fn is_visible(&self, id: Uuid, visible_to: &[String]) -> Result<bool, IndexError> {
+    pub fn is_agent_visible(&self, id: Uuid, visible_to: &[String]) -> Result<bool, IndexError> {
         let inner = &*self.0;
         let view = inner.current_view()?;
         let filter = inner.document_filter(&view, Vec::new(), visible_to);
@@ -89,14 +89,17 @@ impl Index {
     ///
     /// # Errors
     /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond [`MAX_SIMILAR_AGENTS`] agents.
-    pub fn find_similar(&self, request: &SimilarRequest) -> Result<SimilarAgents, IndexError> {
+    pub fn find_similar_agents(
+        &self,
+        request: &SimilarRequest,
+    ) -> Result<SimilarAgents, IndexError> {
         if request.limit > MAX_SIMILAR_AGENTS {
             let (what, limit) = ("similar agents", MAX_SIMILAR_AGENTS);
             return Err(IndexError::TooMany { what, limit });
         }
         let inner = &*self.0;
         let view = inner.current_view()?;
-        let Some(agent_address) = inner.agent_address(&view, request.id)? else {
+        let Some(agent_address) = inner.agent_doc_address(&view, request.id)? else {
             return Ok(SimilarAgents::default());
         };
         let default_clauses = filter_clauses(&inner.fields, &Filters::default())?;
@@ -120,9 +123,9 @@ impl Index {
             }
         };
         let highlighter = Highlighter::new(&[]);
-        let parts = HitParts {
+        let parts = RequestedHitParts {
             catalog_entry: false,
-            ..HitParts::default()
+            ..RequestedHitParts::default()
         };
         let hits = entries.into_iter();
         let hits =
@@ -137,7 +140,11 @@ impl Index {
 
 impl IndexInner {
     /// The undeleted document of an agent, whether visible to the caller or not.
-    fn agent_address(&self, view: &IndexView, id: Uuid) -> Result<Option<DocAddress>, IndexError> {
+    fn agent_doc_address(
+        &self,
+        view: &IndexView,
+        id: Uuid,
+    ) -> Result<Option<DocAddress>, IndexError> {
         let term = self.fields.id_term(id);
         for (ordinal, reader) in (0..).zip(view.searcher.segment_readers()) {
             let terms = self.fields.keys.inverted_index(reader)?;
@@ -168,7 +175,9 @@ struct SimilarSearch<'a> {
 impl SimilarSearch<'_> {
     /// Number of a document's group, if it has duplicates.
     fn group_number(&self, address: DocAddress) -> Option<u32> {
-        self.groups.find(address).map(|duplicate| duplicate.group)
+        self.groups
+            .find_duplicate(address)
+            .map(|duplicate| duplicate.group)
     }
 
     /// Whether a document is the agent itself or a duplicate of it.
@@ -215,7 +224,7 @@ impl SimilarSearch<'_> {
             if ordinal == self.agent_address.segment_ord {
                 bits.remove(self.agent_address.doc_id);
             }
-            segments.push((bits, segment_slots(slot_cache, vectors, reader)?));
+            segments.push((bits, segment_vector_slots(slot_cache, vectors, reader)?));
         }
         if let Some(group) = self.group_number(self.agent_address) {
             for member in self.groups.members(group) {
@@ -242,7 +251,7 @@ impl SimilarSearch<'_> {
         let neighbors = snapshot.find_nearest(&query, &allowed)?;
         let similarity_by_slot: HashMap<u32, Score> = neighbors
             .iter()
-            .map(|near| (near.slot, near.similarity.mean()))
+            .map(|near| (near.slot, near.similarity.combined_cosine()))
             .filter(|(_, similarity)| *similarity >= cutoff)
             .collect();
         for (ordinal, (bits, slots)) in (0..).zip(&segments) {
@@ -257,24 +266,24 @@ impl SimilarSearch<'_> {
         }
         let entries = similarity_by_slot.into_iter();
         let entries = entries.filter_map(|(slot, score)| Some((*addresses.get(&slot)?, score)));
-        Ok(Some(self.first_entries(entries.collect(), limit)?))
+        Ok(Some(self.first_entries_by_group(entries.collect(), limit)?))
     }
 
     /// The first entries by score, with only the first member of each group.
-    fn first_entries(
+    fn first_entries_by_group(
         &self,
         mut scored: Vec<(DocAddress, Score)>,
         limit: usize,
     ) -> Result<Vec<PageEntry>, IndexError> {
         let mut heads: HashMap<u32, u32> = HashMap::new();
         for (address, _) in &scored {
-            if let Some(duplicate) = self.groups.find(*address) {
+            if let Some(duplicate) = self.groups.find_duplicate(*address) {
                 let head = heads.entry(duplicate.group).or_insert(duplicate.position);
                 *head = duplicate.position.min(*head);
             }
         }
         scored.retain(|(address, _)| {
-            let duplicate = self.groups.find(*address);
+            let duplicate = self.groups.find_duplicate(*address);
             duplicate.is_none_or(|one| heads.get(&one.group) == Some(&one.position))
         });
         let readers = self.view.searcher.segment_readers().iter();
@@ -345,7 +354,7 @@ impl SimilarSearch<'_> {
         statistics: &QueryStatistics,
         query: &dyn Query,
     ) -> Result<Score, IndexError> {
-        let weight = statistics.weight(query, &self.view.searcher)?;
+        let weight = statistics.build_query_weight(query, &self.view.searcher)?;
         let reader = self
             .view
             .searcher
@@ -372,12 +381,15 @@ impl SimilarSearch<'_> {
             // model may contain anything.
             if matches!(
                 kind,
-                TextKind::Provider | TextKind::Protocol | TextKind::Other | TextKind::Languages
+                AgentTextKind::Provider
+                    | AgentTextKind::Protocol
+                    | AgentTextKind::Other
+                    | AgentTextKind::Languages
             ) {
                 continue;
             }
             for piece in indexed_words(text, LanguageSet::NONE) {
-                if !piece.exact.is_empty() && !is_stop_word(&piece.exact) {
+                if !piece.exact.is_empty() && !is_universal_stop_word(&piece.exact) {
                     *counts.entry(piece.stem.unwrap_or(piece.exact)).or_default() +=
                         kind.repetitions();
                 }

@@ -20,7 +20,7 @@ use super::filter::{DocumentFilter, filter_clauses};
 use super::languages::LanguageSet;
 use super::request::Filters;
 use super::visible_agents::{CountTermDocs, VisibleAgentSet, visible_docs_by_segment};
-use super::{Index, IndexInner, IndexView, lock};
+use super::{Index, IndexInner, IndexView, lock_ignoring_poison};
 
 /// The most segment counts cached across states of the index.
 const MAX_CACHED_COUNTS: u64 = 16_384;
@@ -37,7 +37,7 @@ const EMPTY_CLASS_IDF: Score = 1.386_294_4;
 
 /// Key of a cached count in a segment for a class of callers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum StatisticsKey {
+pub(super) enum SegmentCountKind {
     /// Total number of words of the segment's agents.
     Words,
     /// Number of the segment's agents that contain a term.
@@ -46,7 +46,7 @@ pub(super) enum StatisticsKey {
 
 /// Cache of counts by segment, its deletions, and class.
 pub(super) type SegmentCountCache =
-    Cache<(SegmentId, Option<Opstamp>, Arc<[String]>, StatisticsKey), u64>;
+    Cache<(SegmentId, Option<Opstamp>, Arc<[String]>, SegmentCountKind), u64>;
 
 pub(super) fn new_count_cache() -> SegmentCountCache {
     Cache::builder().max_capacity(MAX_CACHED_COUNTS).build()
@@ -54,9 +54,9 @@ pub(super) fn new_count_cache() -> SegmentCountCache {
 
 /// Statistics of the classes that have searched one state of the index.
 #[derive(Default)]
-pub(super) struct CallerClassStatistics(Mutex<Vec<Arc<CorpusStatistics>>>);
+pub(super) struct ClassStatisticsCache(Mutex<Vec<Arc<CorpusStatistics>>>);
 
-impl CallerClassStatistics {
+impl ClassStatisticsCache {
     /// Statistics of the class whose members all have these labels; `count` computes missing ones.
     pub fn get_or_compute(
         &self,
@@ -64,7 +64,7 @@ impl CallerClassStatistics {
         compute: impl FnOnce() -> Result<CorpusStatistics, IndexError>,
     ) -> Result<Arc<CorpusStatistics>, IndexError> {
         let find_cached = || {
-            let classes = lock(&self.0);
+            let classes = lock_ignoring_poison(&self.0);
             let mut classes = classes.iter();
             classes.find(|known| *known.labels == *labels).cloned()
         };
@@ -72,7 +72,7 @@ impl CallerClassStatistics {
             return Ok(known);
         }
         let computed = Arc::new(compute()?);
-        let mut classes = lock(&self.0);
+        let mut classes = lock_ignoring_poison(&self.0);
         if classes.len() == MAX_CLASSES {
             classes.remove(0);
         }
@@ -123,7 +123,7 @@ impl CorpusStatistics {
                 LanguageSet::from_dictionary(terms.terms()).map_err(TantivyError::from)?;
             statistics.languages = statistics.languages.union(languages);
             statistics.word_count +=
-                statistics.cached_count(reader, StatisticsKey::Words, || {
+                statistics.cached_count(reader, SegmentCountKind::Words, || {
                     let lengths = reader.get_fieldnorms_reader(text)?;
                     let lengths = segment
                         .iter()
@@ -184,7 +184,7 @@ impl CorpusStatistics {
     }
 
     fn term_doc_count(&self, term: &Term) -> tantivy::Result<u64> {
-        if let Some(cached) = lock(&self.term_counts).get(term) {
+        if let Some(cached) = lock_ignoring_poison(&self.term_counts).get(term) {
             return Ok(*cached);
         }
         let mut count = 0;
@@ -196,13 +196,13 @@ impl CorpusStatistics {
             count += match segment.covers_segment() || info.doc_freq < MIN_CACHED_DOC_FREQ {
                 true => u64::from(segment.count_term_docs(&index, &info, u32::MAX)?),
                 false => {
-                    self.cached_count(reader, StatisticsKey::TermDocs(term.clone()), || {
+                    self.cached_count(reader, SegmentCountKind::TermDocs(term.clone()), || {
                         Ok(segment.count_term_docs(&index, &info, u32::MAX)?.into())
                     })?
                 }
             };
         }
-        let mut known = lock(&self.term_counts);
+        let mut known = lock_ignoring_poison(&self.term_counts);
         if known.len() < MAX_CACHED_TERMS {
             known.insert(term.clone(), count);
         }
@@ -213,7 +213,7 @@ impl CorpusStatistics {
     fn cached_count(
         &self,
         reader: &SegmentReader,
-        kind: StatisticsKey,
+        kind: SegmentCountKind,
         compute: impl FnOnce() -> tantivy::Result<u64>,
     ) -> tantivy::Result<u64> {
         let key = (
@@ -288,7 +288,7 @@ pub(super) struct QueryStatistics {
 
 impl QueryStatistics {
     /// The weight of the query, scored with these statistics.
-    pub fn weight(
+    pub fn build_query_weight(
         &self,
         query: &dyn Query,
         searcher: &Searcher,

@@ -15,7 +15,7 @@ use super::keys::{KIND_BYTES, KeyField, KeyKind};
 use super::response::{Suggestion, SuggestionKind};
 use super::schema::SUGGESTION_MARK;
 use super::text_folding::fold_text;
-use super::visible_agents::{LeadingTerms, PrefixedKeys, SegmentTerm, VisibleAgentSet};
+use super::visible_agents::{KeyPrefix, LeadingTerms, SegmentTerm, VisibleAgentSet};
 
 const MAX_SUGGESTIONS: usize = 50;
 
@@ -30,7 +30,7 @@ const KIND_LIMITS: [(SuggestionKind, usize); 3] = [
     (SuggestionKind::Tag, 1_000),
 ];
 
-struct SegmentValue {
+struct SegmentSuggestion {
     segment: usize,
     postings: TermInfo,
     /// Ranges of the folded form and of the text as written, in the bytes of all keys.
@@ -41,7 +41,7 @@ struct SegmentValue {
 /// Values of one kind that have the prefix.
 struct PrefixValues {
     bytes: String,
-    values: Vec<SegmentValue>,
+    values: Vec<SegmentSuggestion>,
 }
 
 /// A completion, with the folded form that orders equal counts.
@@ -97,10 +97,11 @@ impl Index {
 
         let mut suggestions: Vec<RankedSuggestion> = Vec::new();
         for (kind, most) in KIND_LIMITS {
-            let values = prefix_values(&visible, keys, kind, &prefix, most)?;
-            let count =
-                |group: &[SegmentValue]| count_spellings(&segments, keys, &values.bytes, group);
-            merge_most_frequent(&mut suggestions, limit, kind, &values, count)?;
+            let values = find_prefixed_values(&visible, keys, kind, &prefix, most)?;
+            let count = |group: &[SegmentSuggestion]| {
+                count_and_choose_spelling(&segments, keys, &values.bytes, group)
+            };
+            merge_frequent_suggestions(&mut suggestions, limit, kind, &values, count)?;
         }
         Ok(suggestions
             .into_iter()
@@ -110,7 +111,7 @@ impl Index {
 }
 
 /// Merges the values of a kind into the `limit` most frequent ones found so far.
-fn merge_most_frequent(
+fn merge_frequent_suggestions(
     suggestions: &mut Vec<RankedSuggestion>,
     limit: usize,
     kind: SuggestionKind,
@@ -118,15 +119,15 @@ fn merge_most_frequent(
         bytes,
         values: places,
     }: &PrefixValues,
-    count_group: impl Fn(&[SegmentValue]) -> tantivy::Result<Option<(String, u64)>>,
+    count_group: impl Fn(&[SegmentSuggestion]) -> tantivy::Result<Option<(String, u64)>>,
 ) -> Result<(), IndexError> {
-    let max_count = |group: &[SegmentValue]| -> u64 {
+    let max_count = |group: &[SegmentSuggestion]| -> u64 {
         group
             .iter()
             .map(|place| u64::from(place.postings.doc_freq))
             .sum()
     };
-    let mut groups: Vec<(u64, &[SegmentValue])> = places
+    let mut groups: Vec<(u64, &[SegmentSuggestion])> = places
         .chunk_by(|left, right| bytes[left.folded.clone()] == bytes[right.folded.clone()])
         .map(|group| (max_count(group), group))
         .collect();
@@ -156,7 +157,7 @@ fn merge_most_frequent(
     Ok(())
 }
 
-fn prefix_values(
+fn find_prefixed_values(
     visible: &VisibleAgentSet<'_>,
     keys: KeyField,
     kind: SuggestionKind,
@@ -164,7 +165,7 @@ fn prefix_values(
     limit: usize,
 ) -> Result<PrefixValues, IndexError> {
     let kind = KeyKind::Suggestion(kind);
-    let prefixed_keys = PrefixedKeys { kind, prefix };
+    let prefixed_keys = KeyPrefix { kind, prefix };
     let key_prefix = kind.encode(prefix);
     let LeadingTerms { bytes, terms, .. } =
         visible.leading_terms(keys.field(), Some(prefixed_keys), limit, |terms, found| {
@@ -175,7 +176,7 @@ fn prefix_values(
             {}
             Ok(())
         })?;
-    let mut segment_values: Vec<SegmentValue> = terms
+    let mut segment_values: Vec<SegmentSuggestion> = terms
         .into_iter()
         .filter_map(
             |SegmentTerm {
@@ -184,7 +185,7 @@ fn prefix_values(
                  text,
              }| {
                 let mark_offset = text.start + bytes[text.clone()].find(SUGGESTION_MARK)?;
-                Some(SegmentValue {
+                Some(SegmentSuggestion {
                     segment,
                     postings: info,
                     folded: text.start + KIND_BYTES..mark_offset,
@@ -193,7 +194,7 @@ fn prefix_values(
             },
         )
         .collect();
-    let folded = |place: &SegmentValue| &bytes[place.folded.clone()];
+    let folded = |place: &SegmentSuggestion| &bytes[place.folded.clone()];
     segment_values
         .sort_by(|left, right| (folded(left), left.segment).cmp(&(folded(right), right.segment)));
     Ok(PrefixValues {
@@ -203,11 +204,11 @@ fn prefix_values(
 }
 
 /// Number of agents of the sets that have a value, and its most frequent spelling; `None` if no agent has it.
-fn count_spellings(
+fn count_and_choose_spelling(
     segments: &[(&SegmentReader, &VisibleDocs)],
     keys: KeyField,
     bytes: &str,
-    group: &[SegmentValue],
+    group: &[SegmentSuggestion],
 ) -> tantivy::Result<Option<(String, u64)>> {
     let mut spellings: BTreeMap<&str, u64> = BTreeMap::new();
     let mut total = 0;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use tantivy::tokenizer::{Token, Tokenizer};
 
-use super::analysis::{AgentTokens, indexed_words};
+use super::analysis::{AgentTokenStream, indexed_words};
 use super::document::{MAX_SKILLS, MAX_TEXT_BYTES, SkillText};
 use super::languages::{LanguageSet, detect_card_languages};
 
@@ -30,7 +30,7 @@ pub(super) fn part_of_position(position: u32) -> u32 {
 const OTHER_TEXTS_PART: usize = MAX_SKILLS + 1 + ((4 * MAX_TEXT_BYTES) >> POSITION_BITS) + 1;
 
 /// Whether a part holds the texts outside the model, which count for less.
-pub(super) fn is_other_texts(part: u32) -> bool {
+pub(super) fn is_other_texts_part(part: u32) -> bool {
     usize::try_from(part).is_ok_and(|part| part >= OTHER_TEXTS_PART)
 }
 
@@ -51,7 +51,7 @@ pub(super) struct AgentTexts {
 
 /// Kind of a text. Each skill begins with its id, the agent itself with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextKind {
+pub(super) enum AgentTextKind {
     SkillId,
     SkillName,
     Tag,
@@ -66,7 +66,7 @@ pub(super) enum TextKind {
     Languages,
 }
 
-impl TextKind {
+impl AgentTextKind {
     const ALL: [Self; 11] = [
         Self::SkillId,
         Self::SkillName,
@@ -141,27 +141,35 @@ pub(super) fn join_texts(texts: &AgentTexts) -> String {
     let mut out = String::new();
     let languages = detect_text_languages(texts);
     if !languages.is_empty() {
-        push_text(&mut out, TextKind::Languages, &languages.letters());
+        push_text(
+            &mut out,
+            AgentTextKind::Languages,
+            &languages.language_letters(),
+        );
     }
     for skill in texts.skills.iter().take(MAX_SKILLS) {
-        push_text(&mut out, TextKind::SkillId, &skill.id);
-        push_text(&mut out, TextKind::SkillName, &skill.name);
+        push_text(&mut out, AgentTextKind::SkillId, &skill.id);
+        push_text(&mut out, AgentTextKind::SkillName, &skill.name);
         for tag in &skill.tags {
-            push_text(&mut out, TextKind::Tag, tag);
+            push_text(&mut out, AgentTextKind::Tag, tag);
         }
-        push_text(&mut out, TextKind::SkillDescription, &skill.description);
+        push_text(
+            &mut out,
+            AgentTextKind::SkillDescription,
+            &skill.description,
+        );
         for example in &skill.examples {
-            push_text(&mut out, TextKind::Example, example);
+            push_text(&mut out, AgentTextKind::Example, example);
         }
     }
-    push_text(&mut out, TextKind::Name, &texts.name);
-    push_text(&mut out, TextKind::Description, &texts.description);
-    push_text(&mut out, TextKind::Provider, &texts.provider);
+    push_text(&mut out, AgentTextKind::Name, &texts.name);
+    push_text(&mut out, AgentTextKind::Description, &texts.description);
+    push_text(&mut out, AgentTextKind::Provider, &texts.provider);
     for text in &texts.protocol {
-        push_text(&mut out, TextKind::Protocol, text);
+        push_text(&mut out, AgentTextKind::Protocol, text);
     }
     for text in &texts.other {
-        push_text(&mut out, TextKind::Other, text);
+        push_text(&mut out, AgentTextKind::Other, text);
     }
     out
 }
@@ -174,7 +182,7 @@ fn detect_text_languages(texts: &AgentTexts) -> LanguageSet {
     detect_card_languages(all.chain(&texts.other).map(String::as_str))
 }
 
-fn push_text(out: &mut String, kind: TextKind, text: &str) {
+fn push_text(out: &mut String, kind: AgentTextKind, text: &str) {
     out.push(kind.mark());
     if text.bytes().any(is_text_mark) {
         out.extend(text.chars().map(|letter| match u8::try_from(letter) {
@@ -187,10 +195,10 @@ fn push_text(out: &mut String, kind: TextKind, text: &str) {
 }
 
 /// Splits the result of [`join_texts`] into its texts.
-pub(super) fn split_texts(joined_texts: &str) -> impl Iterator<Item = (TextKind, &str)> {
+pub(super) fn split_texts(joined_texts: &str) -> impl Iterator<Item = (AgentTextKind, &str)> {
     let mut rest = joined_texts;
     std::iter::from_fn(move || {
-        let kind = TextKind::from_mark(*rest.as_bytes().first()?)?;
+        let kind = AgentTextKind::from_mark(*rest.as_bytes().first()?)?;
         let text = rest.get(1..)?;
         let end = next_mark(text.as_bytes());
         let (text, behind) = text.split_at(end);
@@ -215,35 +223,35 @@ fn next_mark(bytes: &[u8]) -> usize {
 
 pub(super) fn stored_languages(joined_texts: &str) -> LanguageSet {
     match split_texts(joined_texts).next() {
-        Some((TextKind::Languages, letters)) => LanguageSet::from_letters(letters),
+        Some((AgentTextKind::Languages, letters)) => LanguageSet::from_letters(letters),
         _ => LanguageSet::NONE,
     }
 }
 
 /// Tokenizer of the texts joined by [`join_texts`]: yields the words of all texts at their positions, ascending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct LayoutTokenizer;
+pub(super) struct JoinedTextsTokenizer;
 
-impl Tokenizer for LayoutTokenizer {
-    type TokenStream<'a> = AgentTokens;
+impl Tokenizer for JoinedTextsTokenizer {
+    type TokenStream<'a> = AgentTokenStream;
 
-    fn token_stream<'a>(&'a mut self, joined_texts: &'a str) -> AgentTokens {
-        let mut writer = PartWriter::default();
+    fn token_stream<'a>(&'a mut self, joined_texts: &'a str) -> AgentTokenStream {
+        let mut writer = PartTokenWriter::default();
         let mut skills = 0;
         let mut other_words = None;
         for (kind, text) in split_texts(joined_texts) {
             match kind {
-                TextKind::Languages => {
+                AgentTextKind::Languages => {
                     writer.languages = LanguageSet::from_letters(text);
                     continue;
                 }
-                TextKind::SkillId => {
+                AgentTextKind::SkillId => {
                     writer.start_part(skills, LAST_SKILL_POSITION);
                     skills += 1;
                 }
                 // The agent's own texts come after all skills, so they can use as many positions as they need.
-                TextKind::Name => writer.start_part(MAX_SKILLS, LAST_AGENT_POSITION),
-                TextKind::Other => {
+                AgentTextKind::Name => writer.start_part(MAX_SKILLS, LAST_AGENT_POSITION),
+                AgentTextKind::Other => {
                     let known_words = other_words.get_or_insert_with(|| {
                         writer.start_part(OTHER_TEXTS_PART, usize::MAX);
                         HashSet::new()
@@ -260,7 +268,7 @@ impl Tokenizer for LayoutTokenizer {
 }
 
 #[derive(Default)]
-struct PartWriter {
+struct PartTokenWriter {
     tokens: Vec<Token>,
     languages: LanguageSet,
     first_position: usize,
@@ -269,7 +277,7 @@ struct PartWriter {
     last_position: usize,
 }
 
-impl PartWriter {
+impl PartTokenWriter {
     fn start_part(&mut self, number: usize, last: usize) {
         self.first_position = number << POSITION_BITS;
         self.next_position = 0;
@@ -319,7 +327,7 @@ mod tests {
     fn layout(texts: &AgentTexts) -> Vec<Token> {
         let written = join_texts(texts);
         let mut tokens = Vec::new();
-        let mut tokenizer = LayoutTokenizer;
+        let mut tokenizer = JoinedTextsTokenizer;
         tokenizer
             .token_stream(&written)
             .process(&mut |token| tokens.push(token.clone()));
@@ -372,11 +380,11 @@ mod tests {
         };
         let part = |place: usize| part_of_position(u32::try_from(place).unwrap());
         let own = places(&texts, "word");
-        assert!(!is_other_texts(part(*own.last().unwrap())));
+        assert!(!is_other_texts_part(part(*own.last().unwrap())));
         let votes = places(&texts, "votes");
         assert_eq!(votes.len(), 3 + 1, "three times as the name, and once");
         let other = votes[3];
-        assert!(!is_other_texts(part(votes[2])) && is_other_texts(part(other)));
+        assert!(!is_other_texts_part(part(votes[2])) && is_other_texts_part(part(other)));
         assert_eq!(places(&texts, "count"), [other + 1]);
         assert!(places(&texts, "members")[0] > other + 4);
     }
@@ -423,21 +431,21 @@ mod tests {
         };
         let of_skill = |id| {
             [
-                (TextKind::SkillId, id),
-                (TextKind::SkillName, "N\tame\n"),
-                (TextKind::Tag, "é"),
-                (TextKind::Tag, "t"),
-                (TextKind::SkillDescription, ""),
-                (TextKind::Example, "example"),
+                (AgentTextKind::SkillId, id),
+                (AgentTextKind::SkillName, "N\tame\n"),
+                (AgentTextKind::Tag, "é"),
+                (AgentTextKind::Tag, "t"),
+                (AgentTextKind::SkillDescription, ""),
+                (AgentTextKind::Example, "example"),
             ]
         };
         let own = [
-            (TextKind::Name, "name"),
-            (TextKind::Description, "first\nsecond"),
-            (TextKind::Provider, "provider"),
-            (TextKind::Protocol, "streaming"),
-            (TextKind::Other, "more"),
-            (TextKind::Other, "texts"),
+            (AgentTextKind::Name, "name"),
+            (AgentTextKind::Description, "first\nsecond"),
+            (AgentTextKind::Provider, "provider"),
+            (AgentTextKind::Protocol, "streaming"),
+            (AgentTextKind::Other, "more"),
+            (AgentTextKind::Other, "texts"),
         ];
         let expected: Vec<_> = [of_skill("one"), of_skill("")].concat();
         let written = join_texts(&all);

@@ -7,7 +7,7 @@ use tantivy::query::{
 use tantivy::schema::IndexRecordOption;
 use tantivy::{Score, Term};
 
-use super::analysis::{AnalyzedQuery, QueryWord, analyze_query, query_tokens};
+use super::analysis::{AnalyzedQuery, QueryWord, analyze_query, split_query_words};
 use super::explainable_query::ExplainableQuery;
 use super::filter::any_condition_clause;
 use super::ordered_intersection::OrderedIntersection;
@@ -149,7 +149,7 @@ fn combine_queries(
 
 /// A phrase query: in exact forms if the text was quoted, otherwise in stemmed forms. `None` without words.
 fn phrase_query(fields: &IndexFields, text: &str, quoted: bool) -> Option<Box<dyn Query>> {
-    let mut terms: Vec<(usize, Term)> = query_tokens(text)
+    let mut terms: Vec<(usize, Term)> = split_query_words(text)
         .map(|piece| {
             let form = match piece.stem {
                 Some(stem) if !quoted => stem,

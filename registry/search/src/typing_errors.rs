@@ -49,7 +49,7 @@ pub(super) fn add_corrections(
         if corrected == MAX_CORRECTED_WORDS {
             break;
         }
-        if !is_long(&word.exact) || !word.exact.chars().all(char::is_alphabetic) {
+        if !is_long_word(&word.exact) || !word.exact.chars().all(char::is_alphabetic) {
             continue;
         }
         let rare_limit = RARE_DOC_FREQ.max(statistics.agent_count() / RARE_FRACTION);
@@ -78,18 +78,18 @@ fn find_corrections(
     let own = [word.exact.as_str(), word.base_form()];
     let mut forms = fuzzy_forms(&statistics.class_agents(), fields, &own, 1)?;
     if doc_freq > 0 {
-        forms.retain(|form| is_long(form) && !own.contains(&form.as_str()));
+        forms.retain(|form| is_long_word(form) && !own.contains(&form.as_str()));
     }
     let least = (doc_freq * CORRECTION_FACTOR).max(1);
-    let mut corrections = retain_used(fields, forms, least, statistics)?;
+    let mut corrections = retain_used_forms(fields, forms, least, statistics)?;
     if corrections.len() > MAX_CORRECTIONS {
-        corrections = sort_by_use(fields, corrections, statistics)?;
+        corrections = sort_forms_by_use(fields, corrections, statistics)?;
         corrections.truncate(MAX_CORRECTIONS);
     }
     Ok(corrections)
 }
 
-fn is_long(word: &str) -> bool {
+fn is_long_word(word: &str) -> bool {
     word.chars().nth(MIN_LETTERS - 1).is_some()
 }
 
@@ -100,13 +100,13 @@ pub(super) fn similar_words(
     word: &QueryWord,
     visible: &mut LazyVisibleAgents,
 ) -> Result<Vec<String>, IndexError> {
-    if !is_long(&word.exact) {
+    if !is_long_word(&word.exact) {
         return Ok(Vec::new());
     }
     let agents = visible.get_or_compute(searcher)?;
     let forms = fuzzy_forms(&agents, fields, &[&word.exact], MAX_TYPING_ERRORS)?;
-    let forms = retain_used(fields, forms, 1, &agents)?;
-    let forms = sort_by_use(fields, forms, &agents)?;
+    let forms = retain_used_forms(fields, forms, 1, &agents)?;
+    let forms = sort_forms_by_use(fields, forms, &agents)?;
     let whole = |form: &String| {
         let mut others = forms.iter();
         !others.any(|other| {
@@ -118,7 +118,7 @@ pub(super) fn similar_words(
 }
 
 /// Keeps the forms that at least this many agents contain.
-fn retain_used(
+fn retain_used_forms(
     fields: &IndexFields,
     forms: Vec<String>,
     min_docs: u64,
@@ -134,7 +134,7 @@ fn retain_used(
     Ok(used)
 }
 
-fn sort_by_use(
+fn sort_forms_by_use(
     fields: &IndexFields,
     forms: Vec<String>,
     agents: &impl CountTermDocs,

@@ -92,7 +92,7 @@ pub(super) struct SegmentTerm {
 
 /// The values of one kind of keys with a prefix.
 #[derive(Clone, Copy)]
-pub(super) struct PrefixedKeys<'a> {
+pub(super) struct KeyPrefix<'a> {
     pub kind: KeyKind,
     pub prefix: &'a str,
 }
@@ -103,7 +103,7 @@ struct SegmentTerms<'a> {
     index: Arc<InvertedIndexReader>,
     visible_docs: &'a VisibleDocs,
     /// Column of the values, if they have one, with their kind and prefix.
-    column: Option<(StrColumn, PrefixedKeys<'a>)>,
+    column: Option<(StrColumn, KeyPrefix<'a>)>,
 }
 
 impl SegmentTerms<'_> {
@@ -115,7 +115,7 @@ impl SegmentTerms<'_> {
 
 impl LeadingTerms {
     /// Adds the first terms of a segment, one more than `limit` if there are that many.
-    fn read_segment(
+    fn read_segment_terms(
         &mut self,
         segment_terms: &SegmentTerms<'_>,
         limit: usize,
@@ -190,7 +190,7 @@ impl LeadingTerms {
     }
 
     /// Keeps the first `limit` texts with a visible agent, of sorted terms.
-    fn retain_first(
+    fn retain_first_visible(
         &mut self,
         limit: usize,
         has_visible_doc: impl Fn(&SegmentTerm) -> Result<bool, IndexError>,
@@ -231,7 +231,7 @@ impl<'a> VisibleAgentSet<'a> {
     pub fn leading_terms(
         &self,
         field: Field,
-        prefixed_keys: Option<PrefixedKeys<'_>>,
+        prefixed_keys: Option<KeyPrefix<'_>>,
         limit: usize,
         walk: impl Fn(
             &TermDictionary,
@@ -254,12 +254,12 @@ impl<'a> VisibleAgentSet<'a> {
                 visible_docs,
                 column,
             };
-            leading.read_segment(&terms, limit, &walk)?;
+            leading.read_segment_terms(&terms, limit, &walk)?;
         }
         leading.sort_by_text();
         if leading.terms.len() > limit {
             let readers: Vec<_> = self.segments_with_docs().collect();
-            leading.retain_first(limit, |term| {
+            leading.retain_first_visible(limit, |term| {
                 let (reader, visible_docs) = readers[term.segment];
                 Ok(
                     visible_docs.count_term_docs(&*reader.inverted_index(field)?, &term.info, 1)?

@@ -11,7 +11,7 @@ const MAX_PREFIXES: usize = 24;
 const CASE_BIT: u8 = 0x20;
 
 /// A set of the first two bytes of words, ignoring case.
-pub(super) struct WordPrefixScan {
+pub(super) struct WordPrefixSet {
     bits: Vec<u64>,
     prefixes: Vec<BytePrefix>,
 }
@@ -24,9 +24,9 @@ struct BytePrefix {
     mask: u8,
 }
 
-pub(super) struct CandidateBlocks(Vec<bool>);
+pub(super) struct WordStartBlocks(Vec<bool>);
 
-impl CandidateBlocks {
+impl WordStartBlocks {
     /// Whether a word may begin in this range of the text.
     pub fn may_have_word_start(&self, start: usize, length: usize) -> bool {
         let (first, end) = (start / BLOCK_BYTES, (start + length).div_ceil(BLOCK_BYTES));
@@ -35,7 +35,7 @@ impl CandidateBlocks {
     }
 }
 
-impl WordPrefixScan {
+impl WordPrefixSet {
     pub fn empty() -> Self {
         Self {
             bits: vec![0; (1 << 16) / 64],
@@ -59,7 +59,7 @@ impl WordPrefixScan {
             self.prefixes.push(prefix);
         }
         for second in seconds {
-            let pair = pair_index(first, second);
+            let pair = byte_pair_index(first, second);
             self.bits[pair / 64] |= 1 << (pair % 64);
         }
     }
@@ -67,16 +67,16 @@ impl WordPrefixScan {
     /// Whether a word may begin with these two bytes; the byte after the end of a text counts as 0.
     #[inline]
     pub fn contains(&self, first: u8, second: u8) -> bool {
-        let pair = pair_index(first, second);
+        let pair = byte_pair_index(first, second);
         self.bits[pair / 64] >> (pair % 64) & 1 == 1
     }
 
     /// The blocks of a text in which a word, or a part of a camel-case word, may begin. In text beyond ASCII only words
     /// that begin with an ASCII letter are found.
-    pub fn scan(&self, text: &str) -> CandidateBlocks {
+    pub fn find_word_start_blocks(&self, text: &str) -> WordStartBlocks {
         let count = text.len().div_ceil(BLOCK_BYTES);
         if self.prefixes.len() > MAX_PREFIXES {
-            return CandidateBlocks(vec![true; count]);
+            return WordStartBlocks(vec![true; count]);
         }
         // One byte of padding on each side allows all blocks to be read the same way.
         let mut bytes = vec![0; count * BLOCK_BYTES + 2];
@@ -91,7 +91,7 @@ impl WordPrefixScan {
                 }
             },
         );
-        CandidateBlocks(blocks)
+        WordStartBlocks(blocks)
     }
 
     /// Whether a word may begin in a block, given with the byte before and the byte after it.
@@ -117,7 +117,7 @@ impl WordPrefixScan {
     }
 }
 
-fn pair_index(first: u8, second: u8) -> usize {
+fn byte_pair_index(first: u8, second: u8) -> usize {
     usize::from(first.to_ascii_lowercase()) << 8 | usize::from(second.to_ascii_lowercase())
 }
 
@@ -131,8 +131,8 @@ fn is_word_byte(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    fn beginnings(words: &[&str]) -> WordPrefixScan {
-        let mut beginnings = WordPrefixScan::empty();
+    fn beginnings(words: &[&str]) -> WordPrefixSet {
+        let mut beginnings = WordPrefixSet::empty();
         for word in words {
             beginnings.insert(word.as_bytes());
         }
@@ -144,7 +144,7 @@ mod tests {
         let beginnings = beginnings(&["tra", "q"]);
         for at in 0..3 * BLOCK_BYTES {
             let text = format!("{} travel", " ".repeat(at));
-            let blocks = beginnings.scan(&text);
+            let blocks = beginnings.find_word_start_blocks(&text);
             assert!(blocks.may_have_word_start(0, text.len()));
             assert!(
                 blocks.may_have_word_start(at + 1, 1),
@@ -160,7 +160,11 @@ mod tests {
     #[test]
     fn only_beginnings_of_words_and_capitals_count() {
         let beginnings = beginnings(&["tra", "q"]);
-        let holds = |text: &str| beginnings.scan(text).may_have_word_start(0, text.len());
+        let holds = |text: &str| {
+            beginnings
+                .find_word_start_blocks(text)
+                .may_have_word_start(0, text.len())
+        };
         for text in ["Travel", "a TRAIN", "bookTravel", "QQ", "1 q", "é.tr"] {
             assert!(holds(text), "{text}");
         }
@@ -175,6 +179,10 @@ mod tests {
             .map(|letter| format!("{}x", letter as char))
             .collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        assert!(beginnings(&words).scan("none").may_have_word_start(0, 4));
+        assert!(
+            beginnings(&words)
+                .find_word_start_blocks("none")
+                .may_have_word_start(0, 4)
+        );
     }
 }

@@ -55,7 +55,7 @@ impl AdjacentPairs {
 
     /// Computes the proximity scores of a document, where `forms` gives the positions of each form of a word in it. A
     /// pair scores as much as its lower-weighted word, in its best-scoring forms.
-    pub fn proximity<'a, F>(&self, forms: impl Fn(usize) -> F) -> ProximityScores
+    pub fn compute_proximity_scores<'a, F>(&self, forms: impl Fn(usize) -> F) -> ProximityScores
     where
         F: Iterator<Item = WeightedPositions<'a>>,
     {
@@ -139,7 +139,9 @@ mod tests {
             .map(|word| word.base_form().into())
             .collect();
         let pairs = AdjacentPairs::new(&query, |form| words.iter().position(|word| word == form));
-        pairs.proximity(|word| places.get(word).into_iter().map(|places| (*places, 1.0)))
+        pairs.compute_proximity_scores(|word| {
+            places.get(word).into_iter().map(|places| (*places, 1.0))
+        })
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use a2a_registry_http::answers::catalog_links::CatalogLinks;
+use a2a_registry_http::answers::catalog_links::CatalogLinkHeader;
 use a2a_registry_http::answers::route_table::{self, RouteTable};
 use a2a_registry_http::api::health;
 use a2a_registry_http::mcp::McpService;
@@ -41,7 +41,7 @@ pub fn create_application(
     let has_catalog = state.context.config().ard.enabled;
     let app = actix_web::App::new();
     let app = match has_catalog {
-        true => app.app_data(CatalogLinks),
+        true => app.app_data(CatalogLinkHeader),
         false => app,
     };
     app.app_data(web::Data::from(Arc::clone(&state.context)))

@@ -39,7 +39,8 @@ async fn deselected_groups(context: &AppContext) -> Result<HashMap<Uuid, String>
             continue;
         }
         for group in groups::groups_by_origin(&context.store, &provider.issuer).await? {
-            let text = identity.deselection_error(&format!("{}#{}", group.origin, group.name));
+            let text =
+                identity.group_deselection_error(&format!("{}#{}", group.origin, group.name));
             deselected.extend(text.map(|text| (group.id, text)));
         }
     }

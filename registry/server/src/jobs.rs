@@ -69,8 +69,8 @@ pub fn start_jobs(context: &Arc<AppContext>, options: JobOptions) -> Jobs {
     let follow_cancel = CancellationToken::new();
     let (crawl, prove) = if options.crawl {
         resume_outage(context);
-        let prove = prove::start(context, &crawl_cancel);
-        let crawl = crawl::start(context, options.on_outcome, crawl_cancel.clone());
+        let prove = prove::start_domain_checks(context, &crawl_cancel);
+        let crawl = crawl::start_crawler_job(context, options.on_outcome, crawl_cancel.clone());
         (Some(crawl), Some(prove))
     } else {
         (None, None)
@@ -78,13 +78,13 @@ pub fn start_jobs(context: &Arc<AppContext>, options: JobOptions) -> Jobs {
     Jobs {
         crawl,
         prove,
-        rules: rules::start(context, crawl_cancel.clone()),
+        rules: rules::start_rules_job(context, crawl_cancel.clone()),
         follow: index_job::start_index_job(context, options.rebuild, follow_cancel.clone()),
         upkeep: upkeep::start_upkeep(context, follow_cancel.clone()),
         policies: policies::start_policy_job(context, follow_cancel.clone()),
-        listen: listener::start_listener(context, follow_cancel.clone()),
-        embed: embed::start_indexing(context, options.models, &follow_cancel),
-        terms: terms::start(context, follow_cancel.clone()),
+        listen: listener::start_event_listener(context, follow_cancel.clone()),
+        embed: embed::start_embedding_job(context, options.models, &follow_cancel),
+        terms: terms::start_approval_terms_job(context, follow_cancel.clone()),
         crawl_cancel,
         follow_cancel,
     }
@@ -102,25 +102,25 @@ impl Jobs {
     pub async fn stop(self) {
         self.crawl_cancel.cancel();
         if let Some(crawl) = self.crawl {
-            await_job("crawler", crawl).await;
+            await_or_abort_job("crawler", crawl).await;
         }
         if let Some(prove) = self.prove {
-            await_job("prover", prove).await;
+            await_or_abort_job("prover", prove).await;
         }
-        await_job("rules", self.rules).await;
+        await_or_abort_job("rules", self.rules).await;
         self.follow_cancel.cancel();
-        await_job("index", self.follow).await;
-        await_job("upkeep", self.upkeep).await;
-        await_job("policies", self.policies).await;
-        await_job("listener", self.listen).await;
-        await_job("terms", self.terms).await;
+        await_or_abort_job("index", self.follow).await;
+        await_or_abort_job("upkeep", self.upkeep).await;
+        await_or_abort_job("policies", self.policies).await;
+        await_or_abort_job("listener", self.listen).await;
+        await_or_abort_job("terms", self.terms).await;
         if let Some(embed) = self.embed {
-            await_job("encoder", embed).await;
+            await_or_abort_job("encoder", embed).await;
         }
     }
 }
 
-async fn await_job(name: &str, task: JoinHandle<()>) {
+async fn await_or_abort_job(name: &str, task: JoinHandle<()>) {
     let abort = task.abort_handle();
     match tokio::time::timeout(JOB_STOP_TIMEOUT, task).await {
         Ok(Ok(())) => {}

@@ -8,7 +8,7 @@ use a2a_registry_core::accounts::reserved_names::{RESERVED_NAME_NOTICE, reserved
 use a2a_registry_core::config::Config;
 use a2a_registry_core::data_dir::DataDir;
 use a2a_registry_core::error::StartError;
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::search::indexing::rebuild_index;
 use a2a_registry_domain::identifiers::Entropy;
 use a2a_registry_store::{
@@ -28,7 +28,7 @@ pub async fn reset_admin_token(
     entropy: &dyn Entropy,
 ) -> Result<String, StartError> {
     let _data_dir = lock_data_dir(config)?;
-    let to_start_error = |error| database_unusable(config, &error);
+    let to_start_error = |error| database_unusable_error(config, &error);
     let opened = Store::open_existing(&store_options(config)).await;
     let store = opened.map_err(to_start_error)?;
     let token = bootstrap::reset_bootstrap_token(&store, clock.now().into(), entropy)
@@ -39,14 +39,14 @@ pub async fn reset_admin_token(
 }
 
 /// Migrates the configured database, and returns the names of the applied migrations.
-pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
+pub async fn migrate_database(config: &Config) -> Result<Vec<String>, StartError> {
     let options = store_options(config);
     // PostgreSQL has its own migration lock, so servers may keep running.
     let _data_dir = match options.url.starts_with("sqlite:") {
         true => lock_data_dir(config)?,
         false => None,
     };
-    let to_start_error = |error| database_unusable(config, &error);
+    let to_start_error = |error| database_unusable_error(config, &error);
     let store = Store::connect(&options).await.map_err(to_start_error)?;
     let missing = store.pending_migrations().await.map_err(to_start_error)?;
     store.migrate().await.map_err(to_start_error)?;
@@ -55,12 +55,12 @@ pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
 }
 
 /// Rebuilds the index, and returns the number of agents in it.
-pub async fn reindex(
+pub async fn rebuild_index_offline(
     config: Config,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 ) -> Result<usize, StartError> {
-    let network = Network::offline(&config, Arc::clone(&clock))?;
+    let network = NetworkAccess::offline(&config, Arc::clone(&clock))?;
     let purpose = StartPurpose::Reindex;
     let (context, _) = assemble_context(config, clock, entropy, network, purpose).await?;
     let result = rebuild_index(&context, || false).await;
@@ -73,7 +73,7 @@ pub async fn reindex(
 
 /// Checks that the database responds, without changing anything, and returns a status sentence.
 pub async fn ping_database(config: &Config) -> Result<String, StartError> {
-    let to_start_error = |error| database_unusable(config, &error);
+    let to_start_error = |error| database_unusable_error(config, &error);
     let store = Store::connect(&read_only_options(config))
         .await
         .map_err(to_start_error)?;
@@ -120,16 +120,16 @@ pub async fn verify_cards(
     max_named: usize,
     progress: impl FnMut(u64, u64),
 ) -> Result<CardVerification, StartError> {
-    let to_start_error = |error| database_unusable(config, &error);
+    let to_start_error = |error| database_unusable_error(config, &error);
     let store = Store::connect(&read_only_options(config))
         .await
         .map_err(to_start_error)?;
-    let verified = verify_bodies(&store, max_named, progress).await;
+    let verified = verify_card_bodies(&store, max_named, progress).await;
     store.close().await.map_err(to_start_error)?;
     verified.map_err(to_start_error)
 }
 
-async fn verify_bodies(
+async fn verify_card_bodies(
     store: &Store,
     max_named: usize,
     mut progress: impl FnMut(u64, u64),
@@ -171,7 +171,7 @@ async fn verify_bodies(
 
 /// Finds accounts and groups with reserved names, each as a sentence; none in a database with an earlier schema.
 pub async fn find_reserved_names(config: &Config) -> Result<Vec<String>, StartError> {
-    let to_start_error = |error| database_unusable(config, &error);
+    let to_start_error = |error| database_unusable_error(config, &error);
     let store = Store::connect(&read_only_options(config))
         .await
         .map_err(to_start_error)?;
@@ -190,11 +190,11 @@ pub async fn find_reserved_names(config: &Config) -> Result<Vec<String>, StartEr
 #[derive(Debug, Clone, Default)]
 pub struct EmbeddingProgress {
     pub agents: u64,
-    pub models: Vec<EmbeddedModel>,
+    pub models: Vec<ModelEmbeddingProgress>,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct EmbeddedModel {
+pub struct ModelEmbeddingProgress {
     #[serde(skip)]
     pub id: String,
     pub embedded: u64,
@@ -206,7 +206,7 @@ pub struct EmbeddedModel {
 
 /// Reads the progress of sentence encoders from the database, without changing anything.
 pub async fn embedding_progress(config: &Config) -> Result<EmbeddingProgress, StartError> {
-    let to_start_error = |error| database_unusable(config, &error);
+    let to_start_error = |error| database_unusable_error(config, &error);
     let store = Store::connect(&read_only_options(config))
         .await
         .map_err(to_start_error)?;
@@ -221,8 +221,8 @@ async fn load_embedding_progress(store: &Store) -> Result<EmbeddingProgress, Sto
         models: Vec::new(),
     };
     for row in vectors::embedding_models(store).await? {
-        progress.models.push(EmbeddedModel {
-            embedded: vectors::vector_count(store, &row.id).await?,
+        progress.models.push(ModelEmbeddingProgress {
+            embedded: vectors::vectorized_agent_count(store, &row.id).await?,
             complete: row.completed_at.is_some(),
             cutoff: row.cutoff,
             id: row.id,
@@ -252,7 +252,7 @@ fn lock_data_dir(config: &Config) -> Result<Option<DataDir>, StartError> {
         .map_err(|error| StartError(error.to_string()))
 }
 
-fn database_unusable(config: &Config, error: &StoreError) -> StartError {
+fn database_unusable_error(config: &Config, error: &StoreError) -> StartError {
     StartError(format!(
         "the database {} cannot be used: {error}",
         redacted_database_url(config)

@@ -8,13 +8,13 @@ use a2a_crawler::Clock;
 use a2a_registry_core::accounts::bootstrap;
 use a2a_registry_core::accounts::reserved_names::{RESERVED_NAME_NOTICE, reserved_names_in_use};
 use a2a_registry_core::admission::rule_changes::hide_forbidden_agents;
-use a2a_registry_core::config::{Config, DatabaseUrl, SynchronousConfig};
+use a2a_registry_core::config::{Config, DatabaseUrl, SqliteSynchronousMode};
 use a2a_registry_core::context::{AppContext, JobSignals};
 use a2a_registry_core::data_dir::DataDir;
 use a2a_registry_core::error::{ErrorKind, StartError};
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::paging::PageTokenSigner;
-use a2a_registry_core::policy_sets::{CompiledSetCache, newest_set};
+use a2a_registry_core::policy_sets::{CompiledSetCache, load_newest_set};
 use a2a_registry_core::process_state::active_policy_sets::ActivePolicySets;
 use a2a_registry_core::process_state::agent_cache::{AgentCache, MAX_ENTRY_AGE};
 use a2a_registry_core::process_state::card_cache::CardCache;
@@ -25,15 +25,15 @@ use a2a_registry_core::process_state::federation::FederationState;
 use a2a_registry_core::process_state::health_state::{LastDatabaseContact, LastDiskCheck};
 use a2a_registry_core::process_state::lint_pool::LintPool;
 use a2a_registry_core::process_state::outage::Outage;
-use a2a_registry_core::process_state::refusal_counters::RefusalCounters;
-use a2a_registry_core::process_state::rules_progress::RulesProgress;
+use a2a_registry_core::process_state::refusal_counters::CredentialRefusalCounters;
+use a2a_registry_core::process_state::rules_progress::RulesRunProgress;
 use a2a_registry_core::process_state::search_cache::SearchCache;
 use a2a_registry_core::process_state::self_agent::SelfAgentState;
 use a2a_registry_core::process_state::semantic_search::SemanticSearchState;
 use a2a_registry_core::process_state::token_uses::TokenUseTracker;
-use a2a_registry_core::providers::Providers;
+use a2a_registry_core::providers::IdentityProviders;
 use a2a_registry_core::sealing::{KEY_BYTES, Sealer};
-use a2a_registry_core::search::indexing::{read_all_events, remove_undecided_agents};
+use a2a_registry_core::search::indexing::{catch_up_caches, remove_undecided_agents};
 use a2a_registry_domain::admission_rules::AdmissionRules;
 use a2a_registry_domain::identifiers::{Entropy, new_uuid};
 use a2a_registry_http::a2a_agent::card_signing::sign_own_card;
@@ -79,7 +79,7 @@ pub async fn start_registry(
     config: Config,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-    network: Network,
+    network: NetworkAccess,
     bootstrap_token: Option<&str>,
 ) -> Result<StartupResult, StartError> {
     let purpose = StartPurpose::Serve;
@@ -105,9 +105,9 @@ pub async fn start_registry(
     for holder in reserved.map_err(|error| database_error(&error))? {
         tracing::warn!(holder, "{RESERVED_NAME_NOTICE}");
     }
-    hide_before_serving(&context).await?;
+    hide_agents_before_serving(&context).await?;
     sign_own_card(&context).await?;
-    let finished = store_options(&context.config).finish_first_start();
+    let finished = store_options(&context.config).mark_first_start_finished();
     finished.map_err(|error| database_error(&error))?;
     Ok(StartupResult {
         context: Arc::new(context),
@@ -122,7 +122,7 @@ pub(crate) async fn assemble_context(
     config: Config,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-    network: Network,
+    network: NetworkAccess,
     purpose: StartPurpose,
 ) -> Result<(AppContext, Option<String>), StartError> {
     let (data_dir, store) = open_store(&config, purpose).await?;
@@ -132,13 +132,13 @@ pub(crate) async fn assemble_context(
     let sealer = load_attempt_sealer(&store, entropy.as_ref()).await?;
     let (index, rebuild) = open_index(&config, &store, entropy.as_ref(), purpose).await?;
     let last_event = last_event_at_start(&store, &index).await?;
-    let rules = governance_rules(&config);
+    let rules = admission_rules(&config);
     let policies = load_policy_sets(&store, &rules).await?;
     let outage = Outage::load(&store, clock.now().into())
         .await
         .map_err(|error| database_error(&error))?;
     let context = AppContext {
-        providers: Providers::new(&config, network.identity_fetcher.as_ref(), &clock)?,
+        providers: IdentityProviders::new(&config, network.identity_fetcher.as_ref(), &clock)?,
         network,
         card_cache: CardCache::new(config.limits.card_cache_megabytes),
         agent_cache: AgentCache::new(
@@ -148,7 +148,7 @@ pub(crate) async fn assemble_context(
         search_cache: SearchCache::new(config.search.cache_megabytes),
         lint_pool: LintPool::default(),
         token_uses: TokenUseTracker::default(),
-        refusals: RefusalCounters::default(),
+        refusals: CredentialRefusalCounters::default(),
         dry_runs: DryRunCounters::default(),
         federation: FederationState::default(),
         semantic_search: SemanticSearchState::new(Duration::from_millis(
@@ -163,7 +163,7 @@ pub(crate) async fn assemble_context(
         change_counters: AgentChangeCounters::default(),
         signals: JobSignals::default(),
         rules,
-        rules_progress: RulesProgress::new(new_uuid(clock.now().into(), entropy.as_ref())),
+        rules_progress: RulesRunProgress::new(new_uuid(clock.now().into(), entropy.as_ref())),
         policy_sets: policies,
         self_agent: SelfAgentState::default(),
         page_token_signer: signer,
@@ -180,7 +180,7 @@ pub(crate) async fn assemble_context(
 
 /// Before the first request, hides content that the rules of this process may forbid, and content hidden since the
 /// last event in the index: a process that was killed has decided more than its index shows.
-async fn hide_before_serving(context: &AppContext) -> Result<(), StartError> {
+async fn hide_agents_before_serving(context: &AppContext) -> Result<(), StartError> {
     let mut retries_left = MAX_HIDE_RETRIES;
     let undecided = loop {
         match hide_forbidden_agents(context).await {
@@ -203,7 +203,7 @@ async fn hide_before_serving(context: &AppContext) -> Result<(), StartError> {
             context.config.index_dir().display()
         ))
     })?;
-    read_all_events(context).await.map_err(|error| {
+    catch_up_caches(context).await.map_err(|error| {
         StartError(format!(
             "the events that are not in the index yet cannot be read: {error}"
         ))
@@ -243,7 +243,7 @@ async fn open_store(
     Ok((data_dir, store))
 }
 
-fn governance_rules(config: &Config) -> AdmissionRules {
+fn admission_rules(config: &Config) -> AdmissionRules {
     let governance = &config.governance;
     AdmissionRules {
         deny_domains: governance.deny_domains.clone(),
@@ -258,7 +258,7 @@ async fn load_policy_sets(
     rules: &AdmissionRules,
 ) -> Result<ActivePolicySets, StartError> {
     let set_cache = CompiledSetCache::default();
-    let newest = newest_set(&set_cache, store, rules)
+    let newest = load_newest_set(&set_cache, store, rules)
         .await
         .map_err(|error| {
             let reason = error.internal.unwrap_or(error.public);
@@ -286,8 +286,8 @@ pub(crate) fn store_options(config: &Config) -> StoreOptions {
         url: config.database_url(),
         cache_megabytes: config.store.sqlite_cache_megabytes,
         synchronous: match config.store.synchronous {
-            SynchronousConfig::Normal => SqliteSynchronous::Normal,
-            SynchronousConfig::Full => SqliteSynchronous::Full,
+            SqliteSynchronousMode::Normal => SqliteSynchronous::Normal,
+            SqliteSynchronousMode::Full => SqliteSynchronous::Full,
         },
     }
 }
@@ -311,15 +311,15 @@ async fn load_shared_key(
         .map_err(|error| database_error(&error))?;
     BASE64
         .decode(key.as_bytes())
-        .map_err(|_| invalid_setting(setting))
+        .map_err(|_| invalid_setting_error(setting))
 }
 
 async fn load_attempt_sealer(store: &Store, entropy: &dyn Entropy) -> Result<Sealer, StartError> {
     let key = load_shared_key(store, ATTEMPT_KEY_SETTING, entropy).await?;
-    Sealer::new(&key).ok_or_else(|| invalid_setting(ATTEMPT_KEY_SETTING))
+    Sealer::new(&key).ok_or_else(|| invalid_setting_error(ATTEMPT_KEY_SETTING))
 }
 
-fn invalid_setting(setting: &str) -> StartError {
+fn invalid_setting_error(setting: &str) -> StartError {
     StartError(format!("the setting {setting} in the database is invalid"))
 }
 

@@ -42,7 +42,7 @@ use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::config::{AllowPorts, Config};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::metrics::Metrics;
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_domain::role::{Role, Scope};
@@ -94,7 +94,7 @@ impl Registry {
         config.crawler.allow_ports = AllowPorts::Word("any".into());
         adjust(&mut config);
         let entropy = Arc::new(SystemEntropy::default());
-        let network = Network::with_system_resolver(&config, Arc::clone(&clock)).unwrap();
+        let network = NetworkAccess::with_system_resolver(&config, Arc::clone(&clock)).unwrap();
         let started = crate::startup::start_registry(config, clock, entropy, network, Some(ADMIN))
             .await
             .unwrap();

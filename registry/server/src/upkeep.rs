@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_registry_core::accounts::refusal_events::write_refusal_events;
+use a2a_registry_core::accounts::refusal_events::write_credential_refusal_events;
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::crawl::derivation::rederive_page;
+use a2a_registry_core::crawl::derivation::rederive_version_page;
 use a2a_registry_core::health::damaged_cards::report_damaged_cards;
 use a2a_registry_core::health::housekeeping::{delete_expired_rows, evict_expired_caches};
 use a2a_registry_store::Executor as _;
@@ -28,7 +28,7 @@ pub(crate) fn start_upkeep(context: &Arc<AppContext>, cancel: CancellationToken)
     tokio::spawn(async move {
         let derivation = async {
             rederive_cards(&context, &cancel).await;
-            run_housekeeping(&context, &cancel).await;
+            run_deletion_and_rederivation(&context, &cancel).await;
         };
         // Damage reports run concurrently, because derivation may take long or keep failing.
         let damage_reports = run_damage_reports(&context, &cancel);
@@ -59,7 +59,7 @@ async fn run_damage_reports(context: &AppContext, cancel: &CancellationToken) {
 async fn rederive_cards(context: &AppContext, cancel: &CancellationToken) {
     let mut done = 0;
     while !cancel.is_cancelled() {
-        match rederive_page(context).await {
+        match rederive_version_page(context).await {
             Ok(0) => break,
             Ok(count) => done += count,
             Err(error) => {
@@ -84,7 +84,7 @@ async fn run_minutely_tasks(context: &AppContext, cancel: &CancellationToken) {
             () = tokio::time::sleep(CACHE_EVICTION_INTERVAL) => evict_expired_caches(context),
         }
         // Also runs after cancellation, so that a restart loses no events.
-        if let Err(error) = write_refusal_events(context).await {
+        if let Err(error) = write_credential_refusal_events(context).await {
             tracing::warn!(
                 error = error.log_message(),
                 "events of rejected sign-ins could not be written; retrying later"
@@ -93,7 +93,7 @@ async fn run_minutely_tasks(context: &AppContext, cancel: &CancellationToken) {
     }
 }
 
-async fn run_housekeeping(context: &AppContext, cancel: &CancellationToken) {
+async fn run_deletion_and_rederivation(context: &AppContext, cancel: &CancellationToken) {
     while !cancel.is_cancelled() {
         let pause = match delete_expired_rows(context).await {
             Ok(true) => continue,

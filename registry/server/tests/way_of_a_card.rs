@@ -13,10 +13,10 @@ use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::config::{AllowPorts, Config};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::domains::register::register_domain;
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::reviews::decisions::review_approve;
 use a2a_registry_core::reviews::list::{ReviewListFilter, review_list};
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_domain::review::ReviewState;
@@ -51,10 +51,10 @@ async fn settled(app: &AppContext, done: impl AsyncFn(&AppContext) -> bool) {
 async fn found(app: &AppContext, caller: &Caller, q: &str) -> AgentList {
     let query = SearchQuery {
         q: Some(q.into()),
-        fields: HitFields::names().map(str::to_owned).collect(),
+        fields: HitFields::all_names().map(str::to_owned).collect(),
         ..SearchQuery::default()
     };
-    serde_json::from_slice(&search(app, caller, &query).await.unwrap()).unwrap()
+    serde_json::from_slice(&search_agents(app, caller, &query).await.unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_card_is_found_once_it_is_approved() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(SystemClock);
     let config = config(folder.path());
-    let network = Network::with_system_resolver(&config, clock.clone()).unwrap();
+    let network = NetworkAccess::with_system_resolver(&config, clock.clone()).unwrap();
     let StartupResult {
         context: app,
         admin_token,

@@ -87,7 +87,7 @@ const fn task_owner(row: &Model) -> TaskOwner {
     }
 }
 
-fn select_ids_of_owner((account, sender): TaskOwner) -> Select<Entity> {
+fn select_owner_task_ids((account, sender): TaskOwner) -> Select<Entity> {
     let query = Entity::find()
         .select_only()
         .column(Column::Id)
@@ -231,7 +231,7 @@ pub async fn task_count(
 }
 
 /// The request for the next page of the last search in a conversation, and when its task last changed.
-pub async fn last_search_in_context(
+pub async fn last_search_continuation(
     db: &impl Executor,
     account: Option<Uuid>,
     context: &str,
@@ -256,7 +256,7 @@ impl WriteTransaction {
     /// Inserts tasks, and deletes the least recently changed tasks of each account or sender beyond its limit. If all
     /// senders without an account together exceed their limit, the senders with the most tasks lose their oldest
     /// tasks, so that no sender can push out the others.
-    pub async fn insert_tasks(
+    pub async fn insert_and_trim_tasks(
         &self,
         rows: Vec<Model>,
         limits: TaskLimits,
@@ -270,7 +270,7 @@ impl WriteTransaction {
                 Some(_) => limits.account,
                 None => limits.sender,
             };
-            let surplus: Vec<Uuid> = select_ids_of_owner(owner)
+            let surplus: Vec<Uuid> = select_owner_task_ids(owner)
                 .order_by_desc(Column::UpdatedAt)
                 .order_by_desc(Column::Id)
                 .offset(max_tasks)
@@ -355,7 +355,7 @@ impl WriteTransaction {
 
     /// Deletes a bounded number of tasks: expired ones, and the least recently changed ones beyond `max_tasks`.
     /// Returns whether more may remain.
-    pub async fn delete_expired_tasks(&self, now: i64, max_tasks: u64) -> Result<bool, StoreError> {
+    pub async fn prune_task_batch(&self, now: i64, max_tasks: u64) -> Result<bool, StoreError> {
         let select_ids = |query: Select<Entity>| {
             query
                 .select_only()

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use a2a_registry_domain::role::Role;
 
 use super::bulk_rows::{MAX_BOUND_VALUES, is_storable_text, pad_keys};
-use super::connection::advisory_lock;
+use super::connection::take_advisory_lock;
 use super::entity::queries::page_before;
 use super::entity::{account, token};
 use super::{Executor, StoreError, WriteTransaction};
@@ -64,7 +64,7 @@ pub async fn account_names_matching(
     Ok(account::Entity::find()
         .select_only()
         .column(account::Column::Name)
-        .filter(equals_any_name(account::Column::Name, names))
+        .filter(any_name_condition(account::Column::Name, names))
         .order_by_asc(account::Column::Name)
         .into_tuple()
         .all(db.connection())
@@ -72,7 +72,7 @@ pub async fn account_names_matching(
 }
 
 /// Whether the text of a column equals one of these lower-case texts, ignoring case and surrounding blanks.
-pub(super) fn equals_any_name(column: impl ColumnTrait, names: &[&str]) -> Expr {
+pub(super) fn any_name_condition(column: impl ColumnTrait, names: &[&str]) -> Expr {
     let trimmed = Func::cust("trim").arg(Expr::col(column));
     sea_orm::ExprTrait::is_in(Func::lower(trimmed), names.iter().copied())
 }
@@ -109,7 +109,11 @@ pub async fn token_by_id(db: &impl Executor, id: Uuid) -> Result<Option<token::M
 }
 
 /// The number of an account's tokens that have not expired, apart from the bootstrap token.
-pub async fn token_count(db: &impl Executor, account: Uuid, now: i64) -> Result<u64, StoreError> {
+pub async fn live_token_count(
+    db: &impl Executor,
+    account: Uuid,
+    now: i64,
+) -> Result<u64, StoreError> {
     let live = Condition::any()
         .add(token::Column::ExpiresAt.is_null())
         .add(token::Column::ExpiresAt.gt(now));
@@ -161,7 +165,7 @@ impl WriteTransaction {
     /// still hold when it is made, and processes that start together create the first account once.
     pub async fn lock_accounts(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
-            advisory_lock(self.connection(), ACCOUNTS_LOCK).await?;
+            take_advisory_lock(self.connection(), ACCOUNTS_LOCK).await?;
         }
         Ok(())
     }
@@ -183,7 +187,7 @@ impl WriteTransaction {
     }
 
     /// Updates an account's roles and whether it may be used.
-    pub async fn update_account(&self, row: &account::Model) -> Result<(), StoreError> {
+    pub async fn update_account_access(&self, row: &account::Model) -> Result<(), StoreError> {
         let rows = account::Entity::update_many()
             .col_expr(account::Column::Role, Expr::value(row.role.as_str()))
             .col_expr(account::Column::Roles, Expr::value(row.roles.clone()))

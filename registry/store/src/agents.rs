@@ -113,13 +113,13 @@ pub async fn undisclosed_domains(
             .all(db.connection())
             .await?;
         undisclosed.extend(proved_or_opted_out.into_iter().chain(hidden));
-        undisclosed.extend(domains_below_proofs(db, chunk).await?);
+        undisclosed.extend(domains_in_proved_zones(db, chunk).await?);
     }
     Ok(undisclosed)
 }
 
 /// The domains among these, registered or not, that equal or lie below a name whose record proves all hosts below it.
-async fn domains_below_proofs(
+async fn domains_in_proved_zones(
     db: &impl Executor,
     names: &[&str],
 ) -> Result<Vec<String>, StoreError> {

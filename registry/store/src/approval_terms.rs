@@ -25,7 +25,7 @@ fn select_served_agents(after: Option<Uuid>, limit: u64) -> Select<agent::Entity
     page_after(query, C::Id, after, limit)
 }
 
-async fn agent_ids(
+async fn fetch_agent_ids(
     db: &impl Executor,
     query: Select<agent::Entity>,
 ) -> Result<Vec<Uuid>, StoreError> {
@@ -40,7 +40,7 @@ pub async fn agents_without_term(
     limit: u64,
 ) -> Result<Vec<Uuid>, StoreError> {
     let query = select_served_agents(after, limit).filter(agent::Column::CertifiedAt.is_null());
-    agent_ids(db, query).await
+    fetch_agent_ids(db, query).await
 }
 
 /// A page of served agents whose term began by `certified_by`, and whose owner was not yet notified of its end.
@@ -53,7 +53,7 @@ pub async fn agents_due_for_recertification(
     let query = select_served_agents(after, limit)
         .filter(agent::Column::CertifiedAt.lte(certified_by))
         .filter(agent::Column::RecertifyAt.is_null());
-    agent_ids(db, query).await
+    fetch_agent_ids(db, query).await
 }
 
 /// A page of served agents whose approval has ended.
@@ -64,7 +64,7 @@ pub async fn agents_past_term(
     limit: u64,
 ) -> Result<Vec<Uuid>, StoreError> {
     let query = select_served_agents(after, limit).filter(agent::Column::RecertifyAt.lte(now));
-    agent_ids(db, query).await
+    fetch_agent_ids(db, query).await
 }
 
 pub async fn break_glass_by_review(

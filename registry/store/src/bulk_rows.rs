@@ -27,7 +27,7 @@ impl WriteTransaction {
         let columns = <A::Entity as EntityTrait>::Column::iter().count();
         let mut rows: Vec<A> = rows.into_iter().collect();
         while !rows.is_empty() {
-            let rest = rows.split_off(next_statement_rows(rows.len(), columns));
+            let rest = rows.split_off(next_statement_row_count(rows.len(), columns));
             let insert = A::Entity::insert_many(rows);
             match &conflict {
                 Some(conflict) => {
@@ -75,7 +75,7 @@ pub(super) fn is_storable_text(text: &str) -> bool {
 
 /// The number of rows in the next statement while `remaining` rows are left: within both limits, a power of two or one
 /// and a half times that.
-pub(super) fn next_statement_rows(remaining: usize, columns: usize) -> usize {
+pub(super) fn next_statement_row_count(remaining: usize, columns: usize) -> usize {
     let limit = remaining
         .clamp(1, MAX_STATEMENT_ROWS)
         .min(MAX_BOUND_VALUES / columns.max(1))
@@ -114,7 +114,7 @@ mod tests {
         for columns in [1, 7, 25, 1_000, 30_000] {
             let mut left = 1_613;
             while left > 0 {
-                let inserted = next_statement_rows(left, columns);
+                let inserted = next_statement_row_count(left, columns);
                 assert!((1..=left).contains(&inserted));
                 assert!(inserted * columns <= MAX_BOUND_VALUES && inserted <= MAX_STATEMENT_ROWS);
                 left -= inserted;
@@ -125,13 +125,13 @@ mod tests {
     #[test]
     fn a_few_sizes_of_statements_are_enough_for_any_number_of_rows() {
         let sizes: Vec<usize> = (1..=500)
-            .filter(|left| next_statement_rows(*left, 40) == *left)
+            .filter(|left| next_statement_row_count(*left, 40) == *left)
             .collect();
         assert_eq!(sizes, [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]);
         let statements = |mut left: usize| {
             let mut count = 0;
             while left > 0 {
-                left -= next_statement_rows(left, 40);
+                left -= next_statement_row_count(left, 40);
                 count += 1;
             }
             count

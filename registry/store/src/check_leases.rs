@@ -68,7 +68,7 @@ impl Store {
         request: &CheckLeaseRequest,
     ) -> Result<Option<DueCheck>, StoreError> {
         // Usually nothing is due: this read takes no lock.
-        if select_due_checks(request)
+        if select_longest_due_check(request)
             .one(self.connection())
             .await?
             .is_none()
@@ -143,7 +143,7 @@ impl WriteTransaction {
         request: &CheckLeaseRequest,
         condition: Condition,
     ) -> Result<Option<domain::Model>, StoreError> {
-        let mut query = select_due_checks(request).filter(condition);
+        let mut query = select_longest_due_check(request).filter(condition);
         if self.locks_rows() {
             query = query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
         }
@@ -151,7 +151,7 @@ impl WriteTransaction {
     }
 
     async fn free_network_condition(&self, now: i64) -> Result<Condition, StoreError> {
-        let busy = self.visits_by_network(now).await?;
+        let busy = self.visit_counts_by_network(now).await?;
         let full_networks = busy
             .into_iter()
             .filter(|(_, visits)| *visits >= MAX_VISITS_PER_NETWORK)
@@ -205,7 +205,7 @@ impl WriteTransaction {
 }
 
 /// The live domain whose check has been due longest.
-fn select_due_checks(request: &CheckLeaseRequest) -> Select<domain::Entity> {
+fn select_longest_due_check(request: &CheckLeaseRequest) -> Select<domain::Entity> {
     domain::Entity::find()
         .filter(domain::Column::CheckDueAt.lte(request.now))
         .filter(domain::Column::DeletedAt.is_null())

@@ -12,7 +12,7 @@ use super::{Executor, Store, StoreError};
 const MAX_CLOCK_SKEW: i64 = 5 * MINUTE;
 const MAX_LEASE: i64 = HOUR;
 
-struct ClockRepair {
+struct FutureTimeRepair {
     table: &'static str,
     changes: String,
     broken: String,
@@ -23,9 +23,9 @@ impl Store {
     /// the present. Returns the number of repaired rows.
     pub async fn repair_future_times(&self, now: i64) -> Result<u64, StoreError> {
         let mut repaired = 0;
-        for repair in clock_repairs(now) {
+        for repair in future_time_repairs(now) {
             // Usually there is nothing to repair: these reads take no lock.
-            let ClockRepair {
+            let FutureTimeRepair {
                 table,
                 changes,
                 broken,
@@ -54,18 +54,20 @@ impl Store {
 }
 
 /// The repairs of each table. Sources come before domains, so that a visit finds its sources due.
-fn clock_repairs(now: i64) -> [ClockRepair; 7] {
+fn future_time_repairs(now: i64) -> [FutureTimeRepair; 7] {
     let clock = ClockBounds::new(now);
-    let (changes, broken) = clock.repair_past_columns(&["proved_at", "held_at", "absent_since"]);
-    let proofs = ClockRepair::new("proofs", "ended_at IS NULL", &changes, &broken);
-    let (changes, broken) = clock.repair_past_columns(&["at"]);
-    let checks = ClockRepair::new("proof_checks", "TRUE", &changes, &broken);
-    let (change, late) = cap_column("expires_at", clock.present + CHALLENGE_VALIDITY);
-    let challenges = ClockRepair::new("challenges", "nonce <> ''", &[change], &[late]);
-    let (changes, broken) = clock.repair_past_columns(&["gone_since", "last_seen_at"]);
-    let agents = ClockRepair::new("agents", "retired_at IS NULL", &changes, &broken);
-    let (changes, broken) = clock.repair_past_columns(&["claims_valid_at"]);
-    let accounts = ClockRepair::new("accounts", "TRUE", &changes, &broken);
+    let (changes, broken) =
+        clock.past_column_expressions(&["proved_at", "held_at", "absent_since"]);
+    let proofs = FutureTimeRepair::new("proofs", "ended_at IS NULL", &changes, &broken);
+    let (changes, broken) = clock.past_column_expressions(&["at"]);
+    let checks = FutureTimeRepair::new("proof_checks", "TRUE", &changes, &broken);
+    let (change, late) =
+        capped_column_expressions("expires_at", clock.present + CHALLENGE_VALIDITY);
+    let challenges = FutureTimeRepair::new("challenges", "nonce <> ''", &[change], &[late]);
+    let (changes, broken) = clock.past_column_expressions(&["gone_since", "last_seen_at"]);
+    let agents = FutureTimeRepair::new("agents", "retired_at IS NULL", &changes, &broken);
+    let (changes, broken) = clock.past_column_expressions(&["claims_valid_at"]);
+    let accounts = FutureTimeRepair::new("accounts", "TRUE", &changes, &broken);
     [
         clock.source_repair(),
         clock.domain_repair(),
@@ -97,7 +99,7 @@ impl ClockBounds {
     }
 
     /// Changes and conditions for columns that hold past times.
-    fn repair_past_columns(self, columns: &[&str]) -> (Vec<String>, Vec<String>) {
+    fn past_column_expressions(self, columns: &[&str]) -> (Vec<String>, Vec<String>) {
         let Self { now, present, .. } = self;
         columns
             .iter()
@@ -111,11 +113,11 @@ impl ClockBounds {
             .unzip()
     }
 
-    fn source_repair(self) -> ClockRepair {
+    fn source_repair(self) -> FutureTimeRepair {
         let Self { now, put_off, .. } = self;
         let interval = to_microseconds(MAX_INTERVAL);
         let planned = now + to_microseconds(MAX_INTERVAL * (1.0 + JITTER) + ON_TIME_SLACK);
-        let (mut changes, mut broken) = self.repair_past_columns(&[
+        let (mut changes, mut broken) = self.past_column_expressions(&[
             "last_success_at",
             "last_full_at",
             "failing_since",
@@ -133,10 +135,10 @@ impl ClockBounds {
             ));
             broken.push(late);
         }
-        ClockRepair::new("sources", "ended_at IS NULL", &changes, &broken)
+        FutureTimeRepair::new("sources", "ended_at IS NULL", &changes, &broken)
     }
 
-    fn domain_repair(self) -> ClockRepair {
+    fn domain_repair(self) -> FutureTimeRepair {
         let Self {
             now,
             present,
@@ -149,10 +151,11 @@ impl ClockBounds {
         let rests = format!(
             "(not_before > {put_off} OR (not_before > {present} + visit_interval_us AND visit_interval_us > 0))"
         );
-        let (lease_change, lease_broken) = cap_column("leased_until", present + MAX_LEASE);
+        let (lease_change, lease_broken) =
+            capped_column_expressions("leased_until", present + MAX_LEASE);
         let checked = now + CHECK_INTERVAL + CHECK_INTERVAL / 4;
-        let (check_change, check_broken) = cap_column("check_due_at", checked);
-        let (mut changes, mut broken) = self.repair_past_columns(&["lapsed_at", "wanted_at"]);
+        let (check_change, check_broken) = capped_column_expressions("check_due_at", checked);
+        let (mut changes, mut broken) = self.past_column_expressions(&["lapsed_at", "wanted_at"]);
         changes.extend([
         format!(
             "visit_due_at = CASE WHEN {visit_late} THEN {now} + (visit_due_at - {now}) % visit_interval_us \
@@ -163,7 +166,7 @@ impl ClockBounds {
         check_change,
     ]);
         broken.extend([visit_late, awaited_late, rests, lease_broken, check_broken]);
-        ClockRepair::new("domains", "deleted_at IS NULL", &changes, &broken)
+        FutureTimeRepair::new("domains", "deleted_at IS NULL", &changes, &broken)
     }
 }
 
@@ -172,7 +175,7 @@ fn to_microseconds(duration: time::Duration) -> i64 {
 }
 
 /// The change and the condition for a column that holds an end time.
-fn cap_column(column: &str, most: i64) -> (String, String) {
+fn capped_column_expressions(column: &str, most: i64) -> (String, String) {
     let broken = format!("{column} > {most}");
     (
         format!("{column} = CASE WHEN {broken} THEN {most} ELSE {column} END"),
@@ -180,7 +183,7 @@ fn cap_column(column: &str, most: i64) -> (String, String) {
     )
 }
 
-impl ClockRepair {
+impl FutureTimeRepair {
     fn new(table: &'static str, live: &str, changes: &[String], broken: &[String]) -> Self {
         Self {
             table,

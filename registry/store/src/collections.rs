@@ -4,7 +4,7 @@ use sea_orm::sea_query::OnConflict;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
 use uuid::Uuid;
 
-use super::connection::advisory_lock;
+use super::connection::take_advisory_lock;
 use super::entity::collection;
 use super::entity::queries::rows_where_in;
 use super::{Executor, StoreError, WriteTransaction};
@@ -45,7 +45,7 @@ impl WriteTransaction {
     /// Locks collections until the write ends. On SQLite every write does that.
     pub async fn lock_collections(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
-            advisory_lock(self.connection(), COLLECTIONS_LOCK).await?;
+            take_advisory_lock(self.connection(), COLLECTIONS_LOCK).await?;
         }
         Ok(())
     }

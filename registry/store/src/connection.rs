@@ -132,8 +132,8 @@ impl StoreOptions {
     }
 
     /// Marks the first start of the database as complete. From then on a file without a registry is rejected.
-    pub fn finish_first_start(&self) -> Result<(), StoreError> {
-        sqlite_file::mark_finished(self)
+    pub fn mark_first_start_finished(&self) -> Result<(), StoreError> {
+        sqlite_file::mark_start_finished(self)
     }
 }
 
@@ -198,7 +198,7 @@ impl Store {
     /// If the database cannot be reached, opened or migrated, or if its file holds no registry.
     pub async fn open(options: &StoreOptions) -> Result<Self, StoreError> {
         sqlite_file::reject_foreign_file(options).await?;
-        sqlite_file::mark_unfinished(options)?;
+        sqlite_file::mark_start_unfinished(options)?;
         let store = Self::connect(options).await?;
         store.migrate().await?;
         Ok(store)
@@ -277,7 +277,7 @@ impl Store {
         }
         let guard = self.writer.begin().await?;
         guard.execute_unprepared(DISABLE_IDLE_TIMEOUT).await?;
-        advisory_lock(&guard, MIGRATION_LOCK).await?;
+        take_advisory_lock(&guard, MIGRATION_LOCK).await?;
         let outcome = run_pending_migrations(&self.writer).await;
         guard.rollback().await?;
         outcome
@@ -289,7 +289,7 @@ impl Store {
     /// If the database does not respond, was created before the first release, or has migrations that this program
     /// does not know.
     pub async fn pending_migrations(&self) -> Result<Vec<String>, StoreError> {
-        reject_unreleased(&self.reader).await?;
+        reject_prerelease_database(&self.reader).await?;
         let pending = Migrator::get_pending_migrations(&self.reader).await?;
         Ok(pending.iter().map(|step| step.name().to_owned()).collect())
     }
@@ -354,13 +354,13 @@ impl Store {
 }
 
 async fn run_pending_migrations(connection: &DatabaseConnection) -> Result<(), StoreError> {
-    reject_unreleased(connection).await?;
+    reject_prerelease_database(connection).await?;
     Ok(Migrator::up(connection, None).await?)
 }
 
 /// Rejects a database that was created before the first release. Other migrations made its schema, and nothing here
 /// completes the work that those left to later starts.
-async fn reject_unreleased(connection: &DatabaseConnection) -> Result<(), StoreError> {
+async fn reject_prerelease_database(connection: &DatabaseConnection) -> Result<(), StoreError> {
     let applied = Migrator::get_migration_models(connection).await?;
     let steps = Migrator::migrations();
     let Some(first) = steps.first() else {
@@ -398,7 +398,7 @@ async fn wait_for_postgres(url: &str) -> Result<(), StoreError> {
 }
 
 /// Takes a PostgreSQL advisory lock until the transaction ends.
-pub(super) async fn advisory_lock(
+pub(super) async fn take_advisory_lock(
     transaction: &impl ConnectionTrait,
     key: i64,
 ) -> Result<(), StoreError> {

@@ -26,7 +26,7 @@ impl DamagedBodies {
         self.recorded.notified().await;
     }
 
-    pub fn unreported(&self, limit: usize) -> Vec<String> {
+    pub fn unreported_digests(&self, limit: usize) -> Vec<String> {
         let found = self.lock();
         let open = found.iter().filter(|(_, reported)| !**reported);
         open.map(|(digest, _)| digest.clone()).take(limit).collect()
@@ -70,7 +70,7 @@ mod tests {
         }
         assert_eq!(bodies.count(), MAX_DAMAGED_BODIES);
         bodies.mark_reported("sha256:0000");
-        assert_eq!(bodies.unreported(1), ["sha256:0001"]);
+        assert_eq!(bodies.unreported_digests(1), ["sha256:0001"]);
         // A repaired one makes room.
         bodies.remove("sha256:0000");
         bodies.record("sha256:9999");
@@ -78,7 +78,7 @@ mod tests {
         // A second read of a damaged body is not reported again.
         bodies.mark_reported("sha256:9999");
         bodies.record("sha256:9999");
-        let open = bodies.unreported(MAX_DAMAGED_BODIES);
+        let open = bodies.unreported_digests(MAX_DAMAGED_BODIES);
         assert!(!open.contains(&"sha256:9999".to_owned()));
     }
 }

@@ -105,7 +105,7 @@ pub async fn registered_domain_count(db: &impl Executor, account: Uuid) -> Resul
 }
 
 /// The earliest visit time that spacing allows for each of these hosts that was registered before and deleted.
-pub async fn spacing_of_deleted_domains(
+pub async fn earliest_visits_after_deletion(
     db: &impl Executor,
     names: &[&str],
 ) -> Result<HashMap<String, i64>, StoreError> {
@@ -237,7 +237,7 @@ impl WriteTransaction {
     }
 
     /// Deletes domains that this write has inserted and not used.
-    pub async fn delete_unused_domains(&self, ids: &[i64]) -> Result<(), StoreError> {
+    pub async fn delete_inserted_domains(&self, ids: &[i64]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
         }
@@ -270,7 +270,7 @@ impl WriteTransaction {
     }
 
     /// Makes the next visit of a domain due at this time, unless it is due earlier: a caller waits for it.
-    pub async fn advance_visit(&self, id: i64, at: i64) -> Result<(), StoreError> {
+    pub async fn bring_visit_forward(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 visit_due_at: Set(Some(at)),

@@ -9,8 +9,8 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::bulk_rows::next_statement_rows;
-use super::connection::advisory_lock;
+use super::bulk_rows::next_statement_row_count;
+use super::connection::take_advisory_lock;
 use super::entity::event;
 use super::{Executor, StoreError, WriteTransaction};
 
@@ -44,7 +44,7 @@ impl WriteTransaction {
             .mark_agents(events.iter().filter_map(|event| event.agent_id.as_ref()));
         let postgres = self.connection().get_database_backend() == DbBackend::Postgres;
         if postgres {
-            advisory_lock(self.connection(), APPEND_LOCK).await?;
+            take_advisory_lock(self.connection(), APPEND_LOCK).await?;
         }
         let rows = events.into_iter().map(|new| event::ActiveModel {
             seq: NotSet,
@@ -59,7 +59,7 @@ impl WriteTransaction {
         let columns = event::Column::iter().count();
         let mut highest = None;
         while !rows.is_empty() {
-            let rest = rows.split_off(next_statement_rows(rows.len(), columns));
+            let rest = rows.split_off(next_statement_row_count(rows.len(), columns));
             let inserted = event::Entity::insert_many(rows);
             // The last `seq`: rows are numbered in their order, and no other write appends meanwhile.
             highest = inserted.exec(self.connection()).await?.last_insert_id;

@@ -7,7 +7,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::accounts::equals_any_name;
+use super::accounts::any_name_condition;
 use super::bulk_rows::{MAX_BOUND_VALUES, is_storable_text};
 use super::entity::queries::{page_before, rows_where_in};
 use super::entity::{account_group, agent, collection, group_member};
@@ -58,7 +58,7 @@ pub async fn group_names_matching(
         .select_only()
         .column(account_group::Column::Name)
         .filter(account_group::Column::Origin.eq(origin))
-        .filter(equals_any_name(account_group::Column::Name, names))
+        .filter(any_name_condition(account_group::Column::Name, names))
         .order_by_asc(account_group::Column::Name)
         .into_tuple()
         .all(db.connection())

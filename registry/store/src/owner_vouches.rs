@@ -22,7 +22,7 @@ pub async fn domains_with_owner_vouch(
 
 /// The keys of live domains whose owner vouch a proof of the domain `name` may end: the same host name, and hosts
 /// below it or below one of its parents.
-pub async fn vouched_domain_ids_near(
+pub async fn related_vouched_domain_ids(
     db: &impl Executor,
     name: &str,
 ) -> Result<Vec<i64>, StoreError> {

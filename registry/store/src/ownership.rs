@@ -106,7 +106,7 @@ impl WriteTransaction {
     }
 
     /// Inserts checks of a domain, and deletes all but the newest checks made before `since`.
-    pub async fn insert_proof_checks(
+    pub async fn insert_and_trim_checks(
         &self,
         domain: i64,
         rows: Vec<proof_check::Model>,
@@ -156,7 +156,7 @@ impl WriteTransaction {
     }
 
     /// Updates a domain's state, owner, owner vouch, generation, contact, opt-out, and the time of its next check.
-    pub async fn update_domain(&self, row: &domain::Model) -> Result<(), StoreError> {
+    pub async fn set_domain_ownership(&self, row: &domain::Model) -> Result<(), StoreError> {
         self.pending_changes.mark_domains([row.id]);
         let rows = domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -190,7 +190,7 @@ impl WriteTransaction {
     }
 
     /// Makes a domain's next check due at this time, if the domain is checked at all.
-    pub async fn advance_next_check(&self, id: i64, at: i64) -> Result<(), StoreError> {
+    pub async fn bring_check_forward(&self, id: i64, at: i64) -> Result<(), StoreError> {
         let rows = domain::Entity::update_many()
             .col_expr(domain::Column::CheckDueAt, Expr::value(at))
             .filter(domain::Column::Id.eq(id))
@@ -199,7 +199,7 @@ impl WriteTransaction {
     }
 
     /// Makes the next checks of unproved hosts below a name due at this time, if the account has registered them.
-    pub async fn advance_checks_below(
+    pub async fn bring_zone_checks_forward(
         &self,
         zone: &str,
         account: Uuid,

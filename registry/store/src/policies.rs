@@ -2,7 +2,7 @@
 
 use sea_orm::{EntityTrait, FromQueryResult, IntoActiveModel, QueryOrder, QuerySelect};
 
-use super::connection::advisory_lock;
+use super::connection::take_advisory_lock;
 use super::entity::policy_set;
 use super::entity::queries::page_before;
 use super::{Executor, StoreError, WriteTransaction};
@@ -66,7 +66,7 @@ impl WriteTransaction {
     /// Reserves the next number until the write ends. On SQLite every write does that.
     pub async fn lock_policy_sets(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
-            advisory_lock(self.connection(), POLICIES_LOCK).await?;
+            take_advisory_lock(self.connection(), POLICIES_LOCK).await?;
         }
         Ok(())
     }

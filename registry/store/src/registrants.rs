@@ -80,7 +80,7 @@ pub async fn domains_by_owner(
 }
 
 /// Whether an account has registered a source of a domain and not withdrawn it, even if the source has ended since.
-pub async fn has_registered(
+pub async fn has_registered_source(
     db: &impl Executor,
     domain: i64,
     account: Uuid,
@@ -99,7 +99,7 @@ pub async fn has_registered(
 }
 
 /// The ended sources of these domains that an account still has registered, each with the time of registration.
-pub async fn ended_registrations(
+pub async fn registered_ended_sources(
     db: &impl Executor,
     domains: &[i64],
     account: Uuid,
@@ -144,7 +144,7 @@ pub async fn registered_source_count(db: &impl Executor, account: Uuid) -> Resul
         .add(source::Column::EndedAt.is_null())
         .add(source::Column::DomainId.in_subquery(other_domains));
     let own = source_registrant::Column::AccountId.eq(account);
-    Ok(select_registered_cards(own)
+    Ok(select_registered_card_sources(own)
         .filter(counted)
         .select_only()
         .columns([
@@ -176,7 +176,7 @@ pub async fn pending_nomination_count(
         .add(source::Column::AgentId.is_null())
         .add(source::Column::AgentId.not_in_subquery(approved));
     let own = source_registrant::Column::Network.eq(network);
-    Ok(select_registered_cards(own)
+    Ok(select_registered_card_sources(own)
         .filter(source::Column::EndedAt.is_null())
         .filter(is_pending)
         .count(db.connection())
@@ -184,7 +184,7 @@ pub async fn pending_nomination_count(
 }
 
 /// The card sources registered by this caller, ended ones included.
-fn select_registered_cards(registrant_condition: SimpleExpr) -> Select<source::Entity> {
+fn select_registered_card_sources(registrant_condition: SimpleExpr) -> Select<source::Entity> {
     let own_sources = Query::select()
         .column(source_registrant::Column::SourceId)
         .from(source_registrant::Entity)

@@ -91,12 +91,12 @@ pub async fn reviews_decidable_by(
     let mut query = review::Entity::find()
         .filter(C::State.eq(ReviewState::Open.as_str()))
         .filter(assigned)
-        .filter(Expr::exists(select_approval_by(account)).not())
-        .filter(Expr::exists(select_break_glass_by(account)).not());
+        .filter(Expr::exists(own_approval_subquery(account)).not())
+        .filter(Expr::exists(own_break_glass_subquery(account)).not());
     if four_eyes {
         query = query
-            .filter(Expr::exists(select_agent_of(account)).not())
-            .filter(Expr::exists(select_registration_by(account)).not());
+            .filter(Expr::exists(own_agent_subquery(account)).not())
+            .filter(Expr::exists(own_registration_subquery(account)).not());
     }
     Ok(query
         .order_by(C::DueAt.is_null(), Order::Asc)
@@ -107,7 +107,7 @@ pub async fn reviews_decidable_by(
         .await?)
 }
 
-fn select_approval_by(account: Uuid) -> SelectStatement {
+fn own_approval_subquery(account: Uuid) -> SelectStatement {
     use review_approval::{Column as C, Entity};
     Query::select()
         .expr(Expr::val(1))
@@ -117,7 +117,7 @@ fn select_approval_by(account: Uuid) -> SelectStatement {
         .take()
 }
 
-fn select_break_glass_by(account: Uuid) -> SelectStatement {
+fn own_break_glass_subquery(account: Uuid) -> SelectStatement {
     use break_glass::{Column as C, Entity};
     Query::select()
         .expr(Expr::val(1))
@@ -127,7 +127,7 @@ fn select_break_glass_by(account: Uuid) -> SelectStatement {
         .take()
 }
 
-fn select_agent_of(account: Uuid) -> SelectStatement {
+fn own_agent_subquery(account: Uuid) -> SelectStatement {
     use agent::{Column as C, Entity};
     let belongs_to_account = Condition::any()
         .add(C::OwnerId.eq(account))
@@ -141,7 +141,7 @@ fn select_agent_of(account: Uuid) -> SelectStatement {
         .take()
 }
 
-fn select_registration_by(account: Uuid) -> SelectStatement {
+fn own_registration_subquery(account: Uuid) -> SelectStatement {
     use source::{Column as C, Entity};
     use source_registrant::{Column as R, Entity as Registrant};
     Query::select()

@@ -33,7 +33,7 @@ pub struct ApprovedAgent {
 
 /// The facts about a card version that the shipped policies read.
 #[derive(Debug, Clone, FromQueryResult)]
-pub struct VersionFacts {
+pub struct VersionAdmissionFacts {
     pub id: Uuid,
     pub has_error: bool,
     /// The signature state without a proof of the domain.
@@ -137,10 +137,10 @@ pub async fn verified_domain_ids(db: &impl Executor) -> Result<HashSet<i64>, Sto
     Ok(ids.into_iter().collect())
 }
 
-pub async fn version_facts(
+pub async fn version_admission_facts(
     db: &impl Executor,
     ids: &[Uuid],
-) -> Result<Vec<VersionFacts>, StoreError> {
+) -> Result<Vec<VersionAdmissionFacts>, StoreError> {
     use version::Column as C;
     let mut facts = Vec::with_capacity(ids.len());
     for some in ids.chunks(IDS_PER_STATEMENT) {
@@ -148,14 +148,14 @@ pub async fn version_facts(
             .select_only()
             .columns([C::Id, C::HasError, C::Signature, C::Standing])
             .filter(C::Id.is_in(some.iter().copied()))
-            .into_model::<VersionFacts>();
+            .into_model::<VersionAdmissionFacts>();
         facts.extend(query.all(db.connection()).await?);
     }
     Ok(facts)
 }
 
 /// The number of open reviews of cards with ids above `after`.
-pub async fn open_admission_count(
+pub async fn open_admission_review_count(
     db: &impl Executor,
     after: Option<Uuid>,
 ) -> Result<u64, StoreError> {

@@ -73,7 +73,7 @@ async fn contains_registry(options: &StoreOptions) -> Result<bool, StoreError> {
     Ok(result? > 0)
 }
 
-pub(super) fn mark_unfinished(options: &StoreOptions) -> Result<(), StoreError> {
+pub(super) fn mark_start_unfinished(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
     };
@@ -84,7 +84,7 @@ pub(super) fn mark_unfinished(options: &StoreOptions) -> Result<(), StoreError> 
     write(&mark, "").map_err(|error| file_error(&mark, &error))
 }
 
-pub(super) fn mark_finished(options: &StoreOptions) -> Result<(), StoreError> {
+pub(super) fn mark_start_finished(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
     };

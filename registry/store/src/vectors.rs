@@ -60,7 +60,7 @@ pub async fn vectors_page(
     Ok(page.all(db.connection()).await?)
 }
 
-pub async fn vector_count(db: &impl Executor, model: &str) -> Result<u64, StoreError> {
+pub async fn vectorized_agent_count(db: &impl Executor, model: &str) -> Result<u64, StoreError> {
     Ok(agent_vectors::Entity::find()
         .filter(agent_vectors::Column::ModelId.eq(model))
         .count(db.connection())

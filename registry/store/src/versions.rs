@@ -40,7 +40,7 @@ pub async fn versions_by_ids(
 
 /// The key of a version, without the card itself.
 #[derive(Debug, Clone, FromQueryResult)]
-pub struct VersionKey {
+pub struct VersionSummary {
     pub id: Uuid,
     pub agent_id: Uuid,
     pub digest: String,
@@ -57,7 +57,7 @@ pub struct VersionKey {
     pub standing: StoredEnum<CoverageLevel>,
 }
 
-impl VersionKey {
+impl VersionSummary {
     /// Whether both have the same content and signatures (docs/model.md#two-digests).
     pub fn has_same_content(&self, other: &Self) -> bool {
         (&self.content_digest, &self.signing) == (&other.content_digest, &other.signing)
@@ -65,7 +65,10 @@ impl VersionKey {
 }
 
 /// The keys of these versions, in no order.
-pub async fn version_keys(db: &impl Executor, ids: &[Uuid]) -> Result<Vec<VersionKey>, StoreError> {
+pub async fn version_summaries(
+    db: &impl Executor,
+    ids: &[Uuid],
+) -> Result<Vec<VersionSummary>, StoreError> {
     use version::Column as C;
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -85,7 +88,7 @@ pub async fn version_keys(db: &impl Executor, ids: &[Uuid]) -> Result<Vec<Versio
             C::Standing,
         ])
         .filter(C::Id.is_in(pad_keys(ids)))
-        .into_model::<VersionKey>()
+        .into_model::<VersionSummary>()
         .all(db.connection())
         .await?)
 }
@@ -130,7 +133,7 @@ pub async fn version_page(
 }
 
 /// A page of versions with an older derivation number.
-pub async fn versions_derived_before(
+pub async fn versions_below_derivation(
     db: &impl Executor,
     derivation: i32,
     limit: u64,
@@ -358,7 +361,7 @@ impl WriteTransaction {
     }
 
     /// Counts another fetch of different bytes with the same content.
-    pub async fn count_repeat_fetches(&self, ids: &[Uuid]) -> Result<(), StoreError> {
+    pub async fn increment_repeat_counts(&self, ids: &[Uuid]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
         }

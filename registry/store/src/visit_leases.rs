@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use a2a_crawler::crawl_rate::{CrawlRate, VisitBudget};
+use a2a_crawler::crawl_rate::{CrawlRateLimits, VisitBudget};
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{
@@ -33,14 +33,14 @@ pub struct VisitLeaseRequest {
     /// they stay unused if no such visit is due.
     pub reserved: u64,
     /// The limit on how fast visits may begin.
-    pub pace: CrawlRate,
+    pub pace: CrawlRateLimits,
     /// The rate of all planned visits together; visits per second.
     pub planned_visits_per_second: f64,
 }
 
 impl VisitLeaseRequest {
     /// The number of leases that are not reserved.
-    const fn unreserved(&self) -> u64 {
+    const fn unreserved_lease_count(&self) -> u64 {
         self.limit.saturating_sub(self.reserved)
     }
 }
@@ -74,7 +74,7 @@ struct LeaseSelection {
 }
 
 impl LeaseSelection {
-    fn add(&mut self, row: domain::Model) {
+    fn add_unless_network_full(&mut self, row: domain::Model) {
         if let Some(network) = &row.network {
             let busy = self.visits_by_network.entry(network.clone()).or_default();
             if *busy >= MAX_VISITS_PER_NETWORK {
@@ -116,23 +116,21 @@ impl Store {
             .one(write.connection())
             .await?;
         let mut selection = LeaseSelection {
-            visits_by_network: write.visits_by_network(request.now).await?,
+            visits_by_network: write.visit_counts_by_network(request.now).await?,
             rows: Vec::new(),
         };
+        let limit = request.limit;
         write
-            .pick_visits(
-                request,
-                VisitCause::Requested,
-                request.limit,
-                &mut selection,
-            )
+            .pick_visits(request, VisitCause::Requested, limit, &mut selection)
             .await?;
         let requested = selection.rows.len();
-        let free_leases = request.unreserved().saturating_sub(requested as u64);
+        let free_leases = request
+            .unreserved_lease_count()
+            .saturating_sub(requested as u64);
         let reached = pace_row.as_ref().map_or(0, |row| row.turn);
         write.store_reached_turn(reached, &selection.rows).await?;
         if free_leases > 0
-            && let Some(oldest) = write.oldest_planned_due(request.now).await?
+            && let Some(oldest) = write.oldest_planned_due_time(request.now).await?
         {
             let lag = u64::try_from(request.now - oldest).unwrap_or(0);
             let rate = request.pace.visits_per_second(
@@ -144,7 +142,7 @@ impl Store {
                 updated_at: Timestamp(row.at).into(),
             });
             let now = Timestamp(request.now).into();
-            let mut permission = request.pace.refill(last_permission, now, rate);
+            let mut permission = request.pace.refill_budget(last_permission, now, rate);
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -155,7 +153,7 @@ impl Store {
                 .pick_visits(request, VisitCause::Planned, may_begin, &mut selection)
                 .await?;
             permission.visits -= (selection.rows.len() - requested) as f64;
-            write.store_pace(permission).await?;
+            write.store_visit_budget(permission).await?;
         }
         let mut rows = selection.rows;
         if !rows.is_empty() {
@@ -166,7 +164,7 @@ impl Store {
     }
 
     /// Ends the visits of a domain until one is made due again.
-    pub async fn end_visits(&self, id: i64) -> Result<(), StoreError> {
+    pub async fn stop_domain_visits(&self, id: i64) -> Result<(), StoreError> {
         let write = self.begin_write().await?;
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -253,7 +251,7 @@ impl Store {
 }
 
 /// The query for the earliest time at which an unleased visit of one cause is due.
-pub(super) fn select_oldest_due(now: i64, cause: VisitCause) -> Select<domain::Entity> {
+pub(super) fn select_earliest_due_time(now: i64, cause: VisitCause) -> Select<domain::Entity> {
     domain::Entity::find()
         .select_only()
         .column(domain::Column::VisitDueAt)
@@ -332,8 +330,8 @@ impl WriteTransaction {
     }
 
     /// The due time of the planned visit that has been due longest; `None` if none is due.
-    async fn oldest_planned_due(&self, now: i64) -> Result<Option<i64>, StoreError> {
-        let oldest = select_oldest_due(now, VisitCause::Planned).into_tuple::<i64>();
+    async fn oldest_planned_due_time(&self, now: i64) -> Result<Option<i64>, StoreError> {
+        let oldest = select_earliest_due_time(now, VisitCause::Planned).into_tuple::<i64>();
         let oldest = oldest.one(self.connection()).await?;
         Ok(oldest.filter(|oldest| *oldest <= now))
     }
@@ -372,10 +370,12 @@ impl WriteTransaction {
             let rows = query.all(self.connection()).await?;
             let found = rows.len() as u64;
             for row in rows {
-                if selection.rows.len() as u64 >= request.unreserved() && !is_single_visit(&row) {
+                if selection.rows.len() as u64 >= request.unreserved_lease_count()
+                    && !is_single_visit(&row)
+                {
                     return Ok(());
                 }
-                selection.add(row);
+                selection.add_unless_network_full(row);
             }
             if found < missing {
                 break;
@@ -384,7 +384,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    async fn store_pace(&self, permission: VisitBudget) -> Result<(), StoreError> {
+    async fn store_visit_budget(&self, permission: VisitBudget) -> Result<(), StoreError> {
         let row = pace::ActiveModel {
             id: Set(PACE_ROW_ID),
             visits: Set(permission.visits),

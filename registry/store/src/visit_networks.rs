@@ -19,7 +19,7 @@ pub const MAX_VISITS_PER_NETWORK: u32 = 2;
 impl Store {
     /// Stores the address blocks of these leased domains. Leases beyond `MAX_VISITS_PER_NETWORK` in a block are
     /// released; returns the keys of their domains.
-    pub async fn record_networks(
+    pub async fn record_and_limit_networks(
         &self,
         networks: &[(i64, String)],
         now: i64,
@@ -28,7 +28,7 @@ impl Store {
         lock_for_update(&write, pace::Entity::find_by_id(PACE_ROW_ID))
             .one(write.connection())
             .await?;
-        let mut busy = write.visits_by_network(now).await?;
+        let mut busy = write.visit_counts_by_network(now).await?;
         let mut too_many = Vec::new();
         for (id, network) in networks {
             let visits = busy.entry(network.clone()).or_default();
@@ -76,7 +76,7 @@ impl WriteTransaction {
     }
 
     /// The number of visits under way in each address block, checks of proofs included.
-    pub(super) async fn visits_by_network(
+    pub(super) async fn visit_counts_by_network(
         &self,
         now: i64,
     ) -> Result<HashMap<String, u32>, StoreError> {

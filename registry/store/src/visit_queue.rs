@@ -84,7 +84,7 @@ impl WriteTransaction {
         count: usize,
     ) -> Result<NextTurns, StoreError> {
         let db = self.connection();
-        let select_waiting = || select_requested_by(&request.requester);
+        let select_waiting = || select_domains_requested_by(&request.requester);
         let singles = match request.in_bulk {
             true => MAX_SINGLE_VISITS,
             false => {
@@ -209,7 +209,7 @@ impl WriteTransaction {
 }
 
 /// The domains with a requested visit by this requester, under way or not.
-fn select_requested_by(requester: &str) -> Select<domain::Entity> {
+fn select_domains_requested_by(requester: &str) -> Select<domain::Entity> {
     domain::Entity::find()
         .filter(domain::Column::VisitRequester.eq(requester))
         .filter(domain::Column::VisitIntervalUs.is_null())

@@ -3,19 +3,22 @@
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{ConnectionTrait, DbBackend, FromQueryResult, QueryTrait as _, Statement};
 
-use super::visit_leases::{VisitCause, select_oldest_due};
+use super::visit_leases::{VisitCause, select_earliest_due_time};
 use super::{Executor, StoreError};
 
 /// The rate of all planned visits.
 #[derive(Debug, Clone, Default)]
-pub struct VisitSchedule {
+pub struct PlannedVisitRates {
     /// Visits per second.
     pub visits_per_second: f64,
     /// Future minutes since 1970, each with the number of visits due in it.
     pub visits_by_minute: Vec<(i64, i64)>,
 }
 
-pub async fn visit_schedule(db: &impl Executor, now: i64) -> Result<VisitSchedule, StoreError> {
+pub async fn planned_visit_rates(
+    db: &impl Executor,
+    now: i64,
+) -> Result<PlannedVisitRates, StoreError> {
     #[derive(FromQueryResult)]
     struct SteadyRateRow {
         steady: Option<f64>,
@@ -45,7 +48,7 @@ pub async fn visit_schedule(db: &impl Executor, now: i64) -> Result<VisitSchedul
     )))
     .all(db.connection())
     .await?;
-    Ok(VisitSchedule {
+    Ok(PlannedVisitRates {
         visits_per_second: rate.and_then(|row| row.steady).unwrap_or(0.0),
         visits_by_minute: minutes
             .into_iter()
@@ -58,7 +61,7 @@ pub async fn visit_schedule(db: &impl Executor, now: i64) -> Result<VisitSchedul
 /// wait.
 pub async fn next_visit_due(db: &impl Executor, now: i64) -> Result<Option<i64>, StoreError> {
     let earliest_due = |cause| {
-        let oldest = select_oldest_due(now, cause).into_query();
+        let oldest = select_earliest_due_time(now, cause).into_query();
         Expr::SubQuery(None, Box::new(oldest.into()))
     };
     let both = Query::select()

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::credential_names::{is_about_credentials, says_credentials_required};
 use super::requirement::CredentialRequirement;
-use crate::member_reader::{MAX_LIST_ELEMENTS, is_spelling};
+use crate::member_reader::{MAX_LIST_ELEMENTS, is_spelling_of};
 use crate::wire::member_names::NESTING_MEMBERS;
 
 /// Members of a card that may contain members about credentials, besides those of [`NESTING_MEMBERS`].
@@ -29,7 +29,7 @@ impl CredentialMember<'_> {
     pub(crate) fn requirement(&self) -> CredentialRequirement {
         let mut requirement = CredentialRequirement::default();
         if says_credentials_required(self.name) {
-            requirement.read_required_member(self.value);
+            requirement.read_credentials_required_member(self.value);
         } else {
             requirement.read_value(self.value);
         }
@@ -37,7 +37,7 @@ impl CredentialMember<'_> {
     }
 }
 
-pub(crate) fn requires_credentials(name: &str, value: &Value) -> bool {
+pub(crate) fn member_requires_credentials(name: &str, value: &Value) -> bool {
     let holder = None;
     let member = CredentialMember {
         holder,
@@ -90,7 +90,7 @@ pub(crate) fn nested_credential_members<'v>(
 }
 
 fn can_contain_credentials(name: &str) -> bool {
-    let is_spelling_of_name = |holder: &&str| is_spelling(name, holder);
+    let is_spelling_of_name = |holder: &&str| is_spelling_of(name, holder);
     HOLDER_MEMBERS.iter().any(is_spelling_of_name)
         || NESTING_MEMBERS.iter().any(is_spelling_of_name)
 }

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::credential_names::{CREDENTIAL_NAMES, says_credentials_required};
 use crate::finding::FindingCollector;
-use crate::json_pointer::Pointer;
+use crate::json_pointer::JsonPointer;
 use crate::member_reader::{self, LengthLimit, MAX_LIST_ELEMENTS, fold_name};
-use crate::wire::v0_2::kind_from_label;
+use crate::wire::v0_2::scheme_kind_from_label;
 use crate::wire::{security, v1_0};
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme};
 
@@ -133,15 +133,15 @@ impl CredentialRequirement {
         if text.is_empty() {
             return;
         }
-        if let Some(flag) = required_flag(text) {
+        if let Some(flag) = parse_required_flag(text) {
             self.set_required(flag);
             return;
         }
-        let is_label = !is_policy_label(text)
+        let is_label = !is_access_policy_label(text)
             && text.chars().count() <= MAX_LABEL_CHARS
             && !text.contains(char::is_whitespace)
             && !text.contains("://");
-        match kind_from_label(text) {
+        match scheme_kind_from_label(text) {
             SchemeKind::Other { .. } if !is_label => self.is_unreadable = true,
             kind => self.add_scheme(text, kind, None),
         }
@@ -167,7 +167,7 @@ impl CredentialRequirement {
             if INNER_REQUIRED_NAMES.contains(&fold_name(name).as_str())
                 || says_credentials_required(name)
             {
-                self.read_required_member(value);
+                self.read_credentials_required_member(value);
             }
         }
         // In 0.1 an empty list of schemes requires nothing, whatever else the object says.
@@ -182,7 +182,7 @@ impl CredentialRequirement {
     fn read_scheme_object(&mut self, object: &Map<String, Value>) -> bool {
         let label_text = |name: &str| {
             let text = object.get(name)?.as_str()?.trim();
-            (!text.is_empty() && required_flag(text).is_none()).then_some(text)
+            (!text.is_empty() && parse_required_flag(text).is_none()).then_some(text)
         };
         let is_wrapped = v1_0::SCHEME_WRAPPERS
             .iter()
@@ -209,7 +209,7 @@ impl CredentialRequirement {
     /// Reads an object with schemes by name: `{"bearer": {…}}`.
     fn read_schemes_by_name(&mut self, object: &Map<String, Value>) {
         for (name, value) in object {
-            let kind = kind_from_label(name);
+            let kind = scheme_kind_from_label(name);
             match (&kind, value) {
                 (SchemeKind::Other { .. }, _) | (_, Value::Bool(false)) => {}
                 (_, Value::Bool(true)) => self.add_scheme(name, kind, None),
@@ -229,10 +229,13 @@ impl CredentialRequirement {
     }
 
     /// Reads a member whose name indicates that credentials are required: yes, no, or the required scheme.
-    pub(super) fn read_required_member(&mut self, value: &Value) {
+    pub(super) fn read_credentials_required_member(&mut self, value: &Value) {
         match value {
             Value::Bool(flag) => self.set_required(*flag),
-            Value::String(text) => match (required_flag(text.trim()), kind_from_label(text)) {
+            Value::String(text) => match (
+                parse_required_flag(text.trim()),
+                scheme_kind_from_label(text),
+            ) {
                 (Some(flag), _) => self.set_required(flag),
                 (None, SchemeKind::Other { .. }) => self.is_unreadable |= !is_blank_value(value),
                 (None, kind) => self.add_scheme(text.trim(), kind, None),
@@ -246,7 +249,7 @@ impl CredentialRequirement {
         let out = &mut FindingCollector::default();
         let name = member_reader::trim_and_truncate(
             name.to_owned(),
-            &Pointer::Root,
+            &JsonPointer::Root,
             LengthLimit::Line,
             out,
         );
@@ -266,7 +269,7 @@ impl CredentialRequirement {
 /// Reads a scheme in the form of any version, without reporting its oddities.
 fn read_scheme_silently(object: Map<String, Value>) -> Option<(SchemeKind, Option<String>)> {
     let out = &mut FindingCollector::default();
-    security::read_scheme(Value::Object(object), &Pointer::Root, out)
+    security::read_scheme(Value::Object(object), &JsonPointer::Root, out)
 }
 
 /// Whether a scheme requires anything of a caller.
@@ -275,7 +278,7 @@ fn needs_credentials(scheme: &SecurityScheme) -> bool {
 }
 
 /// The flag in a text that states whether something is required; `None` for other texts.
-pub(crate) fn required_flag(text: &str) -> Option<bool> {
+pub(crate) fn parse_required_flag(text: &str) -> Option<bool> {
     match fold_name(text).as_str() {
         "true" | "yes" | "required" | "mandatory" | "enabled" | "always" => Some(true),
         "false" | "no" | "notrequired" | "notneeded" | "optional" | "disabled" | "never" => {
@@ -287,7 +290,7 @@ pub(crate) fn required_flag(text: &str) -> Option<bool> {
 
 /// Whether a label is about credentials or permissions, but names no way to authenticate: `role_based`,
 /// `auth_required`.
-pub(crate) fn is_policy_label(label: &str) -> bool {
+pub(crate) fn is_access_policy_label(label: &str) -> bool {
     const ACCESS_POLICY_LABELS: [&str; 6] = [
         "rolebased",
         "rolebasedaccesscontrol",
@@ -296,7 +299,7 @@ pub(crate) fn is_policy_label(label: &str) -> bool {
         "abac",
         "permissionbased",
     ];
-    let is_unknown = matches!(kind_from_label(label), SchemeKind::Other { .. });
+    let is_unknown = matches!(scheme_kind_from_label(label), SchemeKind::Other { .. });
     is_unknown
         && (ACCESS_POLICY_LABELS.contains(&fold_name(label).as_str())
             || says_credentials_required(label))
@@ -309,7 +312,8 @@ pub(crate) fn is_scheme_list(value: &Value) -> bool {
             .iter()
             .find_map(|name| element.get(name)?.as_str())
             .or_else(|| element.as_str());
-        label.is_some_and(|label| !matches!(kind_from_label(label), SchemeKind::Other { .. }))
+        label
+            .is_some_and(|label| !matches!(scheme_kind_from_label(label), SchemeKind::Other { .. }))
     };
     let list = value.as_array();
     list.is_some_and(|list| !list.is_empty() && list.iter().take(MAX_LIST_ELEMENTS).all(is_scheme))

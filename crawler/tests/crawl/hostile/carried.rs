@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use a2a_crawler::fetch::FetchLimits;
-use a2a_crawler::{FetchTarget, FetchedKeySet, SourceResult, SourceTask};
+use a2a_crawler::{FetchTarget, ReferencedKeySet, SourceResult, SourceTask};
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::json;
 use url::Url;
@@ -90,7 +90,7 @@ async fn with_key_set(key_set: impl Fn(u16) -> ScriptedReply + Send + Sync + 'st
 }
 
 /// Reads the card at this URL, and returns its one key set.
-async fn key_set(world: &FetchSetup, url: Url, what: &str) -> FetchedKeySet {
+async fn key_set(world: &FetchSetup, url: Url, what: &str) -> ReferencedKeySet {
     let task = SourceTask {
         source_key: 1,
         target: FetchTarget::CardUrl { url },

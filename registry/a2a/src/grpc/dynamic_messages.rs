@@ -8,7 +8,7 @@ use serde_json::Value;
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
-use crate::error::shorten;
+use crate::error::shorten_to_line;
 use crate::{CallError, ProtocolBinding};
 
 const V1_SERVICE: (&str, &[u8]) = (
@@ -42,20 +42,20 @@ pub(super) fn find_method(
     methods.iter().find(|method| method.name() == name)
 }
 
-/// Converts a ProtoJSON document to a message.
+/// Converts a `ProtoJSON` document to a message.
 pub(super) fn message_from_json(
     descriptor: MessageDescriptor,
     document: Value,
 ) -> Result<DynamicMessage, CallError> {
     DynamicMessage::deserialize(descriptor, document).map_err(|error| CallError::NotGrpcEncodable {
-        reason: shorten(&error.to_string()),
+        reason: shorten_to_line(&error.to_string()),
     })
 }
 
-/// Converts a message to a ProtoJSON document.
+/// Converts a message to a `ProtoJSON` document.
 pub(crate) fn message_to_json(message: &DynamicMessage) -> Result<Value, CallError> {
     serde_json::to_value(message).map_err(|error| CallError::InvalidResponse {
-        beginning: shorten(&error.to_string()),
+        beginning: shorten_to_line(&error.to_string()),
     })
 }
 

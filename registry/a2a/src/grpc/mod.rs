@@ -28,13 +28,13 @@ pub(super) async fn call_unary(
     operation: Operation<'_>,
 ) -> Result<Value, CallError> {
     let display_url = display_url(&route.url);
-    let attempt = session.retry_with_token(async |token| {
+    let attempt = session.attempt_renewing_token(async |token| {
         let call = GrpcCall::new(session, route, operation, token, &display_url)?;
         let (mut client, path, codec) = (call.client, call.path, call.codec);
         let answered = client.unary(call.request, path, codec).await;
         answered.map_err(|status| status_to_error(&status, &display_url, session.has_credentials()))
     });
-    let response = session.with_deadline(attempt, &display_url).await?;
+    let response = session.run_before_deadline(attempt, &display_url).await?;
     message_to_json(response.get_ref())
 }
 
@@ -45,14 +45,14 @@ pub(super) async fn open_stream(
     operation: Operation<'_>,
 ) -> Result<Streaming<DynamicMessage>, CallError> {
     let display_url = display_url(&route.url);
-    let attempt = session.retry_with_token(async |token| {
+    let attempt = session.attempt_renewing_token(async |token| {
         let call = GrpcCall::new(session, route, operation, token, &display_url)?;
         let (mut client, path, codec) = (call.client, call.path, call.codec);
         let opened = client.server_streaming(call.request, path, codec).await;
         opened.map_err(|status| status_to_error(&status, &display_url, session.has_credentials()))
     });
     Ok(session
-        .with_deadline(attempt, &display_url)
+        .run_before_deadline(attempt, &display_url)
         .await?
         .into_inner())
 }

@@ -7,7 +7,7 @@ use tonic_types::StatusExt as _;
 
 use super::dynamic_messages::DECODE_ERROR_PREFIX;
 use crate::CallError;
-use crate::error::{auth_error, shorten};
+use crate::error::{auth_error, shorten_to_line};
 use crate::http_session::{BODY_LIMIT, root_cause};
 
 /// Beginning of the message of `tonic`'s own status for a message beyond the limit.
@@ -53,7 +53,7 @@ pub(crate) fn status_to_error(status: &Status, url: &str, sent_credentials: bool
     }
     if let Some(reason) = status.message().strip_prefix(DECODE_ERROR_PREFIX) {
         return CallError::InvalidResponse {
-            beginning: shorten(reason),
+            beginning: shorten_to_line(reason),
         };
     }
     let name = CODE_NAMES[status.code() as usize];
@@ -67,8 +67,8 @@ pub(crate) fn status_to_error(status: &Status, url: &str, sent_credentials: bool
         name,
         reason: status
             .get_details_error_info()
-            .map(|info| shorten(&info.reason)),
-        message: shorten(match status.message() {
+            .map(|info| shorten_to_line(&info.reason)),
+        message: shorten_to_line(match status.message() {
             "" => "no message",
             message => message,
         }),

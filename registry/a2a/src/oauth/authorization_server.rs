@@ -79,13 +79,13 @@ impl DeviceAuthorization {
     }
 }
 
-type Client =
+type ConfiguredBasicClient =
     BasicClient<EndpointMaybeSet, EndpointMaybeSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
 
 /// An authorization server whose addresses the user has confirmed, and a client of it.
 pub struct AuthorizationServer {
     endpoints: OauthEndpoints,
-    client: Client,
+    client: ConfiguredBasicClient,
     http_client: EndpointClient,
 }
 
@@ -126,7 +126,10 @@ impl AuthorizationServer {
     }
 
     /// A token for the client itself (RFC 6749 section 4.4).
-    pub async fn client_credentials(&self, scopes: &[String]) -> Result<TokenSet, OauthError> {
+    pub async fn exchange_client_credentials(
+        &self,
+        scopes: &[String],
+    ) -> Result<TokenSet, OauthError> {
         let request = self.client.exchange_client_credentials();
         let request = request.add_scopes(scopes.iter().cloned().map(Scope::new));
         let answer = request.request_async(&self.http_client).await;

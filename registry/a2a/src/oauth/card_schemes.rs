@@ -90,7 +90,8 @@ fn parse_scheme(auth_scheme: &AuthScheme<'_>) -> Result<Option<OauthScheme>, Oau
         ("deviceCode", GrantType::DeviceCode),
         ("clientCredentials", GrantType::ClientCredentials),
     ] {
-        let Some(flow) = flows.and_then(|flows| any_case_member(flows, name)?.as_object()) else {
+        let Some(flow) = flows.and_then(|flows| camel_or_snake_member(flows, name)?.as_object())
+        else {
             continue;
         };
         if let Some(endpoints) = parse_endpoints(flow, grant)? {
@@ -98,7 +99,7 @@ fn parse_scheme(auth_scheme: &AuthScheme<'_>) -> Result<Option<OauthScheme>, Oau
                 grant_type: grant,
                 endpoints,
             });
-            let listed = any_case_member(flow, "scopes").and_then(Value::as_object);
+            let listed = camel_or_snake_member(flow, "scopes").and_then(Value::as_object);
             if auth_scheme.scopes.is_empty() {
                 scopes.extend(listed.into_iter().flat_map(|listed| listed.keys().cloned()));
             }
@@ -123,7 +124,7 @@ fn parse_endpoints(
     grant_type: GrantType,
 ) -> Result<Option<OauthEndpoints>, OauthError> {
     let url_member = |name: &str| {
-        let text = any_case_member(flow, name).and_then(Value::as_str);
+        let text = camel_or_snake_member(flow, name).and_then(Value::as_str);
         let text = text.filter(|text| !text.is_empty());
         text.map(parse_endpoint_url).transpose()
     };
@@ -134,7 +135,7 @@ fn parse_endpoints(
         authorization: url_member("authorizationUrl")?,
         device: url_member("deviceAuthorizationUrl")?,
         refresh: url_member("refreshUrl")?,
-        ..OauthEndpoints::with_token_url(token)
+        ..OauthEndpoints::from_token_url(token)
     };
     let complete = match grant_type {
         GrantType::AuthorizationCode => endpoints.authorization.is_some(),
@@ -145,7 +146,7 @@ fn parse_endpoints(
 }
 
 /// A member in camelCase or `snake_case`; null counts as absent.
-fn any_case_member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+fn camel_or_snake_member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     let snake: String = name
         .chars()
         .flat_map(|character| {

@@ -7,7 +7,7 @@ use reqwest::{Client, Request, redirect};
 use url::Url;
 
 use super::OauthError;
-use crate::error::shorten;
+use crate::error::shorten_to_line;
 use crate::http_session::{display_url, install_tls_provider, is_loopback, root_cause};
 
 /// Most bytes of a response.
@@ -18,7 +18,9 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The address of an endpoint: https, or http on this machine; without a user and a fragment (RFC 6749 section 3.2).
 pub fn parse_endpoint_url(text: &str) -> Result<Url, OauthError> {
-    let invalid_endpoint = || OauthError::NotAnEndpoint { url: shorten(text) };
+    let invalid_endpoint = || OauthError::NotAnEndpoint {
+        url: shorten_to_line(text),
+    };
     let url = Url::parse(text.trim()).map_err(|_| invalid_endpoint())?;
     let secure = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url));
     let bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
@@ -79,7 +81,7 @@ impl EndpointClient {
             });
             return Err(OauthError::Redirected {
                 url: display_url(&url),
-                to: shorten(&to),
+                to: shorten_to_line(&to),
             });
         }
         let content_type = response.headers().get("content-type").cloned();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::{colon_prefixed, shorten};
+use crate::error::{colon_prefixed, shorten_to_line};
 
 /// Why there is no token. Each message is one line, and none contains a secret of the user. It may contain text of the
 /// card or of the authorization server, which the caller must make safe before it reaches a terminal.
@@ -62,7 +62,7 @@ impl OauthError {
     pub(super) fn from_error_code(url: &str, code: &str, description: Option<&str>) -> Self {
         Self::Refused {
             url: url.to_owned(),
-            code: shorten(code),
+            code: shorten_to_line(code),
             detail: colon_prefixed(description.unwrap_or_default()),
         }
     }

@@ -5,7 +5,7 @@ use url::Url;
 
 use super::endpoint_client::EndpointClient;
 use super::{GrantType, OauthError, parse_endpoint_url};
-use crate::error::shorten;
+use crate::error::shorten_to_line;
 use crate::http_session::display_url;
 
 /// The addresses of an authorization server.
@@ -30,7 +30,7 @@ pub struct OauthEndpoints {
 impl OauthEndpoints {
     /// A server with only a token endpoint.
     #[must_use]
-    pub fn with_token_url(token: Url) -> Self {
+    pub fn from_token_url(token: Url) -> Self {
         Self {
             token,
             authorization: None,
@@ -99,7 +99,7 @@ impl ServerMetadata {
             true => Ok(metadata),
             false => Err(OauthError::OtherIssuer {
                 url: display_url(url),
-                issuer: shorten(&metadata.issuer),
+                issuer: shorten_to_line(&metadata.issuer),
             }),
         }
     }
@@ -149,7 +149,7 @@ impl ServerMetadata {
             issuer: Some(self.issuer.clone()),
             requires_issuer_parameter: self.authorization_response_iss_parameter_supported,
             sends_secret_in_body: has("client_secret_post") && !has("client_secret_basic"),
-            ..OauthEndpoints::with_token_url(token)
+            ..OauthEndpoints::from_token_url(token)
         })
     }
 }

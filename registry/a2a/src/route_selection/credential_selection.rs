@@ -22,7 +22,7 @@ pub enum CredentialPlacement {
 
 /// Why a scheme cannot be met by a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnmetScheme<'a> {
+pub enum UnmetSchemeReason<'a> {
     /// The key belongs in a location that HTTP does not have, or that the card does not name.
     UnknownLocation,
     /// A client certificate, which is not part of a request.
@@ -42,12 +42,12 @@ pub enum AvailableCredentials<'a> {
     AnyDescribable,
     /// These, and no others. They were given for this agent, so they are used wherever the card mentions them;
     /// schemes that a card only declares do not exclude a caller.
-    Provided(ProvidedCredentials<'a>),
+    Provided(ProvidedCredentialKinds<'a>),
 }
 
 /// The credentials given for a call.
 #[derive(Debug, Clone, Default)]
-pub struct ProvidedCredentials<'a> {
+pub struct ProvidedCredentialKinds<'a> {
     /// Whether there is a token.
     pub bearer: bool,
     /// Whether there is a key.
@@ -142,7 +142,7 @@ fn satisfy_alternative(
     Some(credentials)
 }
 
-impl ProvidedCredentials<'_> {
+impl ProvidedCredentialKinds<'_> {
     fn has_any(&self) -> bool {
         self.bearer || self.api_key || self.basic || self.certificate || !self.headers.is_empty()
     }
@@ -162,7 +162,7 @@ impl ProvidedCredentials<'_> {
             Ok(None) => return Some(None),
             Ok(Some(found)) => found,
             // The connection presents it, so the request needs nothing.
-            Err(UnmetScheme::ClientCertificate) => return self.certificate.then_some(None),
+            Err(UnmetSchemeReason::ClientCertificate) => return self.certificate.then_some(None),
             Err(obstacle) => return self.guess_placement(obstacle).filter(|_| allow_guess),
         };
         let (header, is_provided) = match &placement {
@@ -182,10 +182,10 @@ impl ProvidedCredentials<'_> {
     }
 
     /// The credential to send for a scheme in an unknown form: a token may meet it, and so may a header set by hand.
-    fn guess_placement(&self, unmet: UnmetScheme<'_>) -> Option<Option<CredentialPlacement>> {
+    fn guess_placement(&self, unmet: UnmetSchemeReason<'_>) -> Option<Option<CredentialPlacement>> {
         match unmet {
-            UnmetScheme::ClientCertificate => None,
-            UnmetScheme::UnknownKind(_) | UnmetScheme::Undeclared
+            UnmetSchemeReason::ClientCertificate => None,
+            UnmetSchemeReason::UnknownKind(_) | UnmetSchemeReason::Undeclared
                 if self.bearer && !self.has_header("authorization") =>
             {
                 Some(Some(CredentialPlacement::Bearer))
@@ -198,7 +198,7 @@ impl ProvidedCredentials<'_> {
 /// The credential to send for one scheme, according to the card; `None` if it requires nothing.
 pub fn scheme_placement<'a>(
     auth_scheme: &'a AuthScheme<'_>,
-) -> Result<Option<CredentialPlacement>, UnmetScheme<'a>> {
+) -> Result<Option<CredentialPlacement>, UnmetSchemeReason<'a>> {
     match auth_scheme.kind.as_deref() {
         Some(SchemeKind::None) => Ok(None),
         Some(SchemeKind::Http { scheme, .. }) if !scheme.eq_ignore_ascii_case("bearer") => {
@@ -209,10 +209,10 @@ pub fn scheme_placement<'a>(
         ) => Ok(Some(CredentialPlacement::Bearer)),
         Some(kind @ SchemeKind::ApiKey { .. }) => api_key_placement(kind)
             .map(Some)
-            .ok_or(UnmetScheme::UnknownLocation),
-        Some(SchemeKind::MutualTls) => Err(UnmetScheme::ClientCertificate),
-        Some(SchemeKind::Other { label }) => Err(UnmetScheme::UnknownKind(label)),
-        None => Err(UnmetScheme::Undeclared),
+            .ok_or(UnmetSchemeReason::UnknownLocation),
+        Some(SchemeKind::MutualTls) => Err(UnmetSchemeReason::ClientCertificate),
+        Some(SchemeKind::Other { label }) => Err(UnmetSchemeReason::UnknownKind(label)),
+        None => Err(UnmetSchemeReason::Undeclared),
     }
 }
 
@@ -233,7 +233,7 @@ pub fn accepts_token(card: &AgentCard) -> bool {
         matches!(
             scheme,
             Ok(Some(CredentialPlacement::Bearer))
-                | Err(UnmetScheme::UnknownKind(_) | UnmetScheme::Undeclared)
+                | Err(UnmetSchemeReason::UnknownKind(_) | UnmetSchemeReason::Undeclared)
         )
     };
     !required || schemes().all(|scheme| scheme == Ok(None)) || schemes().any(accepts_bearer)
@@ -256,8 +256,8 @@ pub fn api_key_placement(kind: &SchemeKind) -> Option<CredentialPlacement> {
     };
     let name = || parameter.clone();
     match location.as_str() {
-        "header" if is_token(parameter) => Some(CredentialPlacement::HeaderKey(name())),
-        "cookie" if is_token(parameter) => Some(CredentialPlacement::CookieKey(name())),
+        "header" if is_header_name(parameter) => Some(CredentialPlacement::HeaderKey(name())),
+        "cookie" if is_header_name(parameter) => Some(CredentialPlacement::CookieKey(name())),
         "query" if !parameter.is_empty() && parameter.len() <= MAX_NAME_BYTES => {
             Some(CredentialPlacement::QueryKey(name()))
         }
@@ -266,7 +266,7 @@ pub fn api_key_placement(kind: &SchemeKind) -> Option<CredentialPlacement> {
 }
 
 /// Whether a name is a valid header name (RFC 9110 section 5.6.2).
-fn is_token(name: &str) -> bool {
+fn is_header_name(name: &str) -> bool {
     let special = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty()
         && name.len() <= MAX_NAME_BYTES

@@ -8,7 +8,7 @@ use super::{ProtocolBinding, Route, grpc_url};
 
 /// Which interfaces a caller wants, beside what the card prefers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct InterfaceFilter {
+pub struct InterfacePreferences {
     /// Only those with this binding, ignoring case.
     pub binding: Option<String>,
     /// Only those with this protocol version, such as `0.3`; one without a version counts as every version.
@@ -24,7 +24,7 @@ pub struct InterfaceFilter {
     pub protocol_skill_first: bool,
 }
 
-impl InterfaceFilter {
+impl InterfacePreferences {
     /// The card with the caller's address, and, if it has no interface, with the caller's binding or JSON-RPC.
     pub(crate) fn override_urls<'a>(&self, card: &'a AgentCard) -> Cow<'a, AgentCard> {
         let Some(url) = &self.url else {
@@ -46,7 +46,7 @@ impl InterfaceFilter {
 
     /// The routes that match, with the caller's tenant, and without TLS if the caller wants none.
     #[must_use]
-    pub fn filter_routes(&self, mut routes: Vec<Route>) -> Vec<Route> {
+    pub fn apply_to_routes(&self, mut routes: Vec<Route>) -> Vec<Route> {
         routes.retain(|route| self.matches_binding(route) && self.matches_version(route));
         for route in &mut routes {
             if let Some(tenant) = &self.tenant {
@@ -121,13 +121,13 @@ mod tests {
             ],
             ..AgentCard::default()
         };
-        let filter = InterfaceFilter {
+        let filter = InterfacePreferences {
             binding: binding.map(str::to_owned),
             version: version.map(str::to_owned),
             tenant: Some("acme".to_owned()),
-            ..InterfaceFilter::default()
+            ..InterfacePreferences::default()
         };
-        let routes = filter.filter_routes(callable_routes(&card).unwrap());
+        let routes = filter.apply_to_routes(callable_routes(&card).unwrap());
         assert!(routes.iter().all(|route| route.tenant() == Some("acme")));
         let paths = routes.iter().map(|route| route.url.path()[1..].to_owned());
         paths.collect()

@@ -3,7 +3,7 @@
 use a2a_card::{AgentCard, Interface, RankedInterface, SupportedBinding, ranked_interfaces};
 use url::Url;
 
-use crate::error::shorten;
+use crate::error::shorten_to_line;
 
 /// A transport together with a protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -212,7 +212,7 @@ pub fn callable_routes(card: &AgentCard) -> Result<Vec<Route>, RouteError> {
     let routes: Vec<Route> = ranked.iter().filter_map(route_for).collect();
     if routes.is_empty() {
         return Err(RouteError::NoneUsable {
-            reasons: summarize_reasons(&ranked),
+            reasons: summarize_unusable_reasons(&ranked),
         });
     }
     Ok(routes)
@@ -236,25 +236,25 @@ pub(crate) fn grpc_url(text: &str, plaintext: bool) -> Option<Url> {
     let (scheme, rest) = match text.split_once("://") {
         Some(("http", rest)) => ("http", rest),
         Some(("https" | "grpcs", rest)) => ("https", rest),
-        Some(("grpc", rest)) => (default_scheme(plaintext), rest),
+        Some(("grpc", rest)) => (default_url_scheme(plaintext), rest),
         Some(_) => return None,
-        None => (default_scheme(plaintext), text),
+        None => (default_url_scheme(plaintext), text),
     };
     Url::parse(&format!("{scheme}://{rest}")).ok()
 }
 
-const fn default_scheme(plaintext: bool) -> &'static str {
+const fn default_url_scheme(plaintext: bool) -> &'static str {
     if plaintext { "http" } else { "https" }
 }
 
-fn summarize_reasons(ranked: &[RankedInterface<'_>]) -> String {
+fn summarize_unusable_reasons(ranked: &[RankedInterface<'_>]) -> String {
     let reason_texts: Vec<&str> = ranked
         .iter()
         .take(MAX_REASONS)
         .map(|one| one.reason.as_str())
         .collect();
     let more = ranked.len().saturating_sub(reason_texts.len());
-    let mut text = shorten(&reason_texts.join("; "));
+    let mut text = shorten_to_line(&reason_texts.join("; "));
     if more > 0 {
         text.push_str(&format!("; and {more} more"));
     }

@@ -10,10 +10,11 @@ mod interface;
 
 pub(crate) use credential_selection::is_http_basic;
 pub use credential_selection::{
-    AvailableCredentials, CredentialChoice, CredentialPlacement, ProvidedCredentials, UnmetScheme,
-    accepts_api_key, accepts_token, api_key_placement, choose_credentials, scheme_placement,
+    AvailableCredentials, CredentialChoice, CredentialPlacement, ProvidedCredentialKinds,
+    UnmetSchemeReason, accepts_api_key, accepts_token, api_key_placement, choose_credentials,
+    scheme_placement,
 };
-pub use filter::InterfaceFilter;
+pub use filter::InterfacePreferences;
 pub(crate) use interface::add_protocol_skill_routes;
 use interface::grpc_url;
 pub use interface::{ProtocolBinding, Route, RouteError, callable_routes};

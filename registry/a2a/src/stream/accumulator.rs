@@ -50,14 +50,14 @@ impl StreamAccumulator {
             EventShape::Task => self.replace_task(content),
             EventShape::Status => {
                 let status = content.get("status").cloned().unwrap_or_default();
-                self.task_mut(content)["status"] = status;
+                self.get_or_insert_task(content)["status"] = status;
             }
             EventShape::Artifact => self.update_artifact(content),
         }
     }
 
     /// The task. An agent that never sends it whole names it in each event.
-    fn task_mut(&mut self, content: &Value) -> &mut Value {
+    fn get_or_insert_task(&mut self, content: &Value) -> &mut Value {
         self.task.get_or_insert_with(|| {
             let mut task = json!({"id": "", "status": {"state": "unknown"}});
             let id = string_member(content, "taskId").or_else(|| string_member(content, "id"));
@@ -102,7 +102,7 @@ impl StreamAccumulator {
         let append = is_append(content);
         let id = artifact_key(&artifact).unwrap_or_default();
         let index = self.artifact_indexes.get(&id).copied();
-        let task = self.task_mut(content);
+        let task = self.get_or_insert_task(content);
         if !task.get("artifacts").is_some_and(Value::is_array) {
             task["artifacts"] = json!([]);
         }
@@ -110,7 +110,7 @@ impl StreamAccumulator {
             return;
         };
         match index.and_then(|place| list.get_mut(place)) {
-            Some(known) if append => append_artifact(known, artifact),
+            Some(known) if append => append_artifact_parts(known, artifact),
             Some(known) => *known = artifact,
             None => {
                 list.push(artifact);
@@ -128,7 +128,7 @@ fn artifact_key(artifact: &Value) -> Option<String> {
 }
 
 /// Adds the parts of an update to an artifact. A text continues the text before it: agents stream pieces of words.
-fn append_artifact(artifact: &mut Value, mut update: Value) {
+fn append_artifact_parts(artifact: &mut Value, mut update: Value) {
     let Some(Value::Array(added_parts)) = update.get_mut("parts").map(Value::take) else {
         return;
     };

@@ -4,24 +4,24 @@ use serde_json::Value;
 
 use crate::CallError;
 use crate::agent_response::{
-    self, AgentResponse, ArtifactSummary, any_case_member, normalize_state, string_member,
+    self, AgentResponse, ArtifactSummary, camel_or_snake_member, normalize_state, string_member,
     summarize_parts,
 };
-use crate::error::shorten;
+use crate::error::shorten_to_line;
 use crate::route_selection::Route;
 
 /// One event of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamEvent {
     /// What the event says.
-    pub kind: EventKind,
+    pub kind: StreamEventContent,
     /// The event as received, without the envelope of JSON-RPC.
     pub raw: Value,
 }
 
 /// The content of an event. Every text in it is the agent's own, unchanged.
 #[derive(Debug, Clone, PartialEq)]
-pub enum EventKind {
+pub enum StreamEventContent {
     /// The present state of the whole task.
     Task(Box<AgentResponse>),
     /// A message, which is the whole answer.
@@ -74,7 +74,7 @@ pub(super) fn detect_shape(raw: &Value) -> Option<(EventShape, &Value)> {
         ("statusUpdate", EventShape::Status),
         ("artifactUpdate", EventShape::Artifact),
     ];
-    let inner = |name| any_case_member(raw, name).filter(|inner| inner.is_object());
+    let inner = |name| camel_or_snake_member(raw, name).filter(|inner| inner.is_object());
     let kind = match raw.get("kind").and_then(Value::as_str) {
         Some("task") => Some(EventShape::Task),
         Some("message") => Some(EventShape::Message),
@@ -90,7 +90,7 @@ pub(super) fn detect_shape(raw: &Value) -> Option<(EventShape, &Value)> {
             return Some((form, inner));
         }
     }
-    let has = |name| any_case_member(raw, name).is_some();
+    let has = |name| camel_or_snake_member(raw, name).is_some();
     match (has("status"), has("taskId")) {
         (true, true) => Some((EventShape::Status, raw)),
         (true, false) => Some((EventShape::Task, raw)),
@@ -116,21 +116,20 @@ pub(super) fn parse_event(
     shape: EventShape,
     content: &Value,
     route: &Route,
-) -> Result<EventKind, CallError> {
+) -> Result<StreamEventContent, CallError> {
     Ok(match shape {
-        EventShape::Task => EventKind::Task(Box::new(agent_response::response_from_task(
+        EventShape::Task => StreamEventContent::Task(Box::new(agent_response::response_from_task(
             content.clone(),
             route,
         )?)),
-        EventShape::Message => EventKind::Message(Box::new(agent_response::response_from_message(
-            content.clone(),
-            route,
-        ))),
+        EventShape::Message => StreamEventContent::Message(Box::new(
+            agent_response::response_from_message(content.clone(), route),
+        )),
         EventShape::Status => {
             let state = content.pointer("/status/state").and_then(Value::as_str);
             let message = content.pointer("/status/message").map(summarize_parts);
             let message = message.unwrap_or_default();
-            EventKind::Status(StatusUpdate {
+            StreamEventContent::Status(StatusUpdate {
                 state: normalize_state(state.ok_or_else(|| invalid_event_error(content))?),
                 text: message.text,
                 other_parts: message.other_parts,
@@ -139,7 +138,7 @@ pub(super) fn parse_event(
         }
         EventShape::Artifact => {
             let artifact = content.get("artifact").filter(|inner| inner.is_object());
-            EventKind::Artifact(ArtifactUpdate {
+            StreamEventContent::Artifact(ArtifactUpdate {
                 artifact: summarize_parts(artifact.ok_or_else(|| invalid_event_error(content))?),
                 is_append: is_append(content),
                 is_last_chunk: bool_member(content, "lastChunk")
@@ -155,16 +154,16 @@ pub(super) fn is_append(content: &Value) -> bool {
 }
 
 fn bool_member(content: &Value, name: &str) -> bool {
-    any_case_member(content, name).and_then(Value::as_bool) == Some(true)
+    camel_or_snake_member(content, name).and_then(Value::as_bool) == Some(true)
 }
 
 pub(super) fn invalid_event_error(raw: &Value) -> CallError {
     CallError::NotAnEvent {
-        beginning: shorten(&raw.to_string()),
+        beginning: shorten_to_line(&raw.to_string()),
     }
 }
 
-impl EventKind {
+impl StreamEventContent {
     /// Whether the answer ends here: a message, a state that waits or is final (1.0 section 3.1.2), or the final flag
     /// of 0.x.
     pub(super) fn is_final(&self) -> bool {
@@ -177,8 +176,8 @@ impl EventKind {
     }
 }
 
-impl EventKind {
-    pub(super) fn is_completed(&self) -> bool {
+impl StreamEventContent {
+    pub(super) fn is_completed_status(&self) -> bool {
         matches!(self, Self::Status(status) if status.state == "completed")
     }
 }

@@ -13,7 +13,7 @@ use tonic::Streaming;
 
 use super::{EVENT_LIMIT, STREAM_LIMIT};
 use crate::connection::{Connection, UnreadEvents};
-use crate::error::shorten;
+use crate::error::shorten_to_line;
 use crate::http_session::{display_url, root_cause};
 use crate::route_selection::ProtocolBinding;
 use crate::{CallError, grpc, operation};
@@ -102,7 +102,7 @@ impl EventReader {
                     return Ok(None);
                 };
                 let document = serde_json::from_str(&data).map_err(|_| CallError::NotAnEvent {
-                    beginning: shorten(&data),
+                    beginning: shorten_to_line(&data),
                 });
                 let event =
                     document.and_then(|document| operation::parse_event(*dialect, document));

@@ -20,7 +20,7 @@ use super::operation::Operation;
 use super::{CallError, Message, POLL_LIMIT, v0_1};
 
 use accumulator::StreamAccumulator;
-pub use event::{ArtifactUpdate, EventKind, StatusUpdate, StreamEvent};
+pub use event::{ArtifactUpdate, StatusUpdate, StreamEvent, StreamEventContent};
 use event_reader::{ByteMeter, EventReadError, EventReader};
 
 /// Most bytes of one event.
@@ -331,7 +331,7 @@ impl EventStream {
             error if self.is_streamed => CallError::StreamLost {
                 url: self.display_url(),
                 reason: error.to_string(),
-                task: super::error::shorten(id),
+                task: super::error::shorten_to_line(id),
             },
             error => error,
         })
@@ -355,14 +355,14 @@ impl EventStream {
     }
 
     fn accept_event(&mut self, raw: Value) -> Result<StreamEvent, CallError> {
-        let taken = self.parse_and_record(raw);
+        let taken = self.parse_and_record_event(raw);
         if taken.is_err() {
             self.phase = StreamPhase::Done;
         }
         taken
     }
 
-    fn parse_and_record(&mut self, raw: Value) -> Result<StreamEvent, CallError> {
+    fn parse_and_record_event(&mut self, raw: Value) -> Result<StreamEvent, CallError> {
         self.event_count += 1;
         if self.event_count > EVENT_COUNT_LIMIT {
             return Err(CallError::StreamTooLong {
@@ -381,13 +381,16 @@ impl EventStream {
             && expected_id != event_id
         {
             return Err(CallError::ForeignEvent {
-                expected: super::error::shorten(&format!("task {expected_id}")),
-                found: super::error::shorten(&format!("task {event_id}")),
+                expected: super::error::shorten_to_line(&format!("task {expected_id}")),
+                found: super::error::shorten_to_line(&format!("task {event_id}")),
             });
         }
         let kind = event::parse_event(shape, content, &self.connection.route)?;
         self.accumulator.add_event(shape, content);
-        if matches!(kind, EventKind::Task(_) | EventKind::Message(_)) {
+        if matches!(
+            kind,
+            StreamEventContent::Task(_) | StreamEventContent::Message(_)
+        ) {
             self.has_gap = false;
         } else {
             self.resume_attempts = 0;
@@ -397,7 +400,7 @@ impl EventStream {
         let is_empty =
             matches!(shape, event::EventShape::Status) && self.accumulator.has_no_content();
         if kind.is_final() {
-            self.phase = if self.has_gap || (is_empty && kind.is_completed()) {
+            self.phase = if self.has_gap || (is_empty && kind.is_completed_status()) {
                 StreamPhase::FinalFetch
             } else {
                 StreamPhase::Done

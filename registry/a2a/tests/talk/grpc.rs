@@ -1,6 +1,8 @@
 //! Calls over gRPC to a server that does what a test says, at the level of frames.
 
-use a2a_client::{AgentClient, BODY_LIMIT, CallError, EventKind, Message, SendOptions, TaskQuery};
+use a2a_client::{
+    AgentClient, BODY_LIMIT, CallError, Message, SendOptions, StreamEventContent, TaskQuery,
+};
 use serde_json::{Value, json};
 
 use super::grpc_server::{Reply, Server};
@@ -193,8 +195,8 @@ async fn a_stream_that_dies_is_resumed_and_the_message_is_not_sent_again() {
     let mut kinds = Vec::new();
     while let Some(event) = stream.next_event().await {
         kinds.push(match event.unwrap().kind {
-            EventKind::Task(task) => format!("task {}", task.state.unwrap()),
-            EventKind::Status(status) => status.state,
+            StreamEventContent::Task(task) => format!("task {}", task.state.unwrap()),
+            StreamEventContent::Status(status) => status.state,
             other => format!("{other:?}"),
         });
     }

@@ -24,7 +24,7 @@ fn provider(server: &Scripted, secret: Option<&str>) -> AuthorizationServer {
     let endpoints = OauthEndpoints {
         authorization: Some(at("/authorize")),
         device: Some(at("/device")),
-        ..OauthEndpoints::with_token_url(at("/token"))
+        ..OauthEndpoints::from_token_url(at("/token"))
     };
     AuthorizationServer::new(endpoints, &client(secret)).unwrap()
 }
@@ -129,7 +129,7 @@ async fn answers_that_are_none_bring_no_token_and_are_not_quoted() {
     for (answer, words) in cases {
         let server = Scripted::start([answer]).await;
         let error = provider(&server, Some("s3cret"))
-            .client_credentials(&[])
+            .exchange_client_credentials(&[])
             .await;
         let error = error.unwrap_err().to_string();
         assert!(

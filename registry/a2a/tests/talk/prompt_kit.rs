@@ -2,7 +2,8 @@
 
 use a2a_card::AgentCard;
 use a2a_client::{
-    AgentClient, CallError, InterfaceFilter, Message, Part, ProtocolBinding, SendOptions, TaskQuery,
+    AgentClient, CallError, InterfacePreferences, Message, Part, ProtocolBinding, SendOptions,
+    TaskQuery,
 };
 use serde_json::{Value, json};
 
@@ -21,9 +22,9 @@ fn without_address() -> AgentCard {
 
 fn at(url: &str, card: &AgentCard) -> Result<AgentClient, CallError> {
     let options = SendOptions {
-        interface_filter: InterfaceFilter {
+        interface_filter: InterfacePreferences {
             url: Some(url.to_owned()),
-            ..InterfaceFilter::default()
+            ..InterfacePreferences::default()
         },
         ..quick()
     };

@@ -1,7 +1,7 @@
 //! Calls in the forms of the a2a-protocol skill, and when they are tried.
 
 use a2a_client::{
-    AgentClient, CallError, InterfaceFilter, Message, Part, ProtocolBinding, PushConfig,
+    AgentClient, CallError, InterfacePreferences, Message, Part, ProtocolBinding, PushConfig,
     SendOptions, TaskQuery,
 };
 use serde_json::{Value, json};
@@ -42,9 +42,9 @@ fn first(server: &RawServer, binding: &str) -> AgentClient {
     card.capabilities.streaming = true;
     card.interfaces[0].tenant = Some("acme".to_owned());
     let options = SendOptions {
-        interface_filter: InterfaceFilter {
+        interface_filter: InterfacePreferences {
             protocol_skill_first: true,
-            ..InterfaceFilter::default()
+            ..InterfacePreferences::default()
         },
         extensions: vec!["urn:x:1".to_owned(), "urn:x:2".to_owned()],
         ..quick()

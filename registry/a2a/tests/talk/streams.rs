@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use a2a_client::{
-    AgentClient, AgentResponse, CallError, EventKind, EventStream, Message, RESUME_LIMIT,
-    SendOptions, StreamEvent,
+    AgentClient, AgentResponse, CallError, EventStream, Message, RESUME_LIMIT, SendOptions,
+    StreamEvent, StreamEventContent,
 };
 use serde_json::{Value, json};
 
@@ -120,10 +120,12 @@ async fn an_answer_is_streamed_in_every_dialect() {
         let seen: Vec<String> = events
             .iter()
             .map(|event| match &event.kind {
-                EventKind::Task(task) => format!("task {}", task.state.as_deref().unwrap()),
-                EventKind::Message(message) => message.text.clone(),
-                EventKind::Status(status) => format!("{}: {}", status.state, status.text),
-                EventKind::Artifact(update) => {
+                StreamEventContent::Task(task) => {
+                    format!("task {}", task.state.as_deref().unwrap())
+                }
+                StreamEventContent::Message(message) => message.text.clone(),
+                StreamEventContent::Status(status) => format!("{}: {}", status.state, status.text),
+                StreamEventContent::Artifact(update) => {
                     format!("{} {}", update.is_append, update.artifact.text)
                 }
             })

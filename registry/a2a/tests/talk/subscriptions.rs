@@ -1,6 +1,6 @@
 //! Tasks that exist already: read, listed, cancelled and followed, in each dialect.
 
-use a2a_client::{CallError, EventKind, TaskQuery};
+use a2a_client::{CallError, StreamEventContent, TaskQuery};
 use serde_json::{Value, json};
 
 use super::raw::{RawReply, RawServer};
@@ -117,12 +117,15 @@ async fn a_task_is_followed_from_its_state_on() {
         };
         let server = RawServer::start(replies).await;
         let stream = agent(&server, dialect, &quick())
-            .subscribe("t")
+            .subscribe_to_task("t")
             .await
             .unwrap();
         let (events, answer, error) = all(stream).await;
         assert_eq!(error, None, "{dialect:?}");
-        assert!(matches!(events[0].kind, EventKind::Task(_)), "{events:?}");
+        assert!(
+            matches!(events[0].kind, StreamEventContent::Task(_)),
+            "{events:?}"
+        );
         assert_eq!(answer.text, "one two");
         let expected = match dialect {
             ("HTTP+JSON", _) => vec!["GET /tasks/t:subscribe"; 2],
@@ -152,13 +155,13 @@ async fn methods_are_called_by_their_other_names_where_the_first_is_unknown() {
     ])
     .await;
     let stream = agent(&server, dialect, &quick())
-        .subscribe("t")
+        .subscribe_to_task("t")
         .await
         .unwrap();
     let (events, answer, error) = all(stream).await;
     assert_eq!((error, answer.text.as_str()), (None, "one two"));
     assert!(
-        matches!(&events[0].kind, EventKind::Task(task) if task.state.as_deref() == Some("submitted")),
+        matches!(&events[0].kind, StreamEventContent::Task(task) if task.state.as_deref() == Some("submitted")),
         "{events:?}"
     );
     assert_eq!(
@@ -192,7 +195,7 @@ async fn a_task_that_is_done_is_shown_and_a_missing_one_is_an_error() {
         };
         let server = RawServer::start(replies).await;
         let stream = agent(&server, dialect, &quick())
-            .subscribe("t")
+            .subscribe_to_task("t")
             .await
             .unwrap();
         let (events, _, error) = all(stream).await;
@@ -200,7 +203,7 @@ async fn a_task_that_is_done_is_shown_and_a_missing_one_is_an_error() {
 
         let server = RawServer::start(vec![document(MISSING)]).await;
         let error = agent(&server, dialect, &quick())
-            .subscribe("t")
+            .subscribe_to_task("t")
             .await
             .err()
             .unwrap();

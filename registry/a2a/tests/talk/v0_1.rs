@@ -1,6 +1,6 @@
 //! Calls in the forms of 0.1, and how an agent without a version is found to speak them.
 
-use a2a_client::{AgentClient, CallError, EventKind, Message, Part};
+use a2a_client::{AgentClient, CallError, Message, Part, StreamEventContent};
 use serde_json::{Value, json};
 
 use super::card;
@@ -101,7 +101,10 @@ async fn a_stream_is_put_together_and_resumed_by_the_task_that_the_client_named(
         .unwrap();
     let mut artifacts = 0;
     while let Some(event) = stream.next_event().await {
-        artifacts += usize::from(matches!(event.unwrap().kind, EventKind::Artifact(_)));
+        artifacts += usize::from(matches!(
+            event.unwrap().kind,
+            StreamEventContent::Artifact(_)
+        ));
     }
     assert_eq!(artifacts, 2);
     let answer = stream.response().unwrap();

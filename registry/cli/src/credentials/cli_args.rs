@@ -64,7 +64,7 @@ pub(crate) struct ParsedCredentials {
 
 impl ParsedCredentials {
     /// Drops credentials from variables that this card does not need, with a note.
-    pub fn drop_unneeded_variables(&mut self, card: &AgentCard) {
+    pub fn drop_unneeded_credentials(&mut self, card: &AgentCard) {
         if self.is_token_from_variable && !accepts_token(card) && self.bearer.take().is_some() {
             terminal::eprint_note(&format!(
                 "{TOKEN_VARIABLE} is ignored: the card requires no token"
@@ -135,7 +135,7 @@ impl CredentialArgs {
     }
 
     /// Whether the command line has any credentials that can be stored.
-    pub fn has_storable(&self) -> bool {
+    pub fn has_storable_credentials(&self) -> bool {
         let secrets = [&self.bearer, &self.api_key, &self.basic];
         secrets.iter().any(|given| given.is_some()) || self.cert.is_some()
     }

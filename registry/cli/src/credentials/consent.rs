@@ -45,7 +45,7 @@ impl SignInConsent {
             if !input.is_terminal() {
                 return Err(self.no_terminal_error(&unconfirmed));
             }
-            let question = self.prompt(&unconfirmed, scopes);
+            let question = self.prompt_text(&unconfirmed, scopes);
             let agreed =
                 confirm::prompt_yes_no(&question, &mut input.lock(), &mut std::io::stderr());
             self.check_answer(agreed, &unconfirmed)?;
@@ -56,7 +56,7 @@ impl SignInConsent {
     }
 
     /// Requires consent to addresses that a confirmed document names. Those at its own origin are confirmed with it.
-    pub fn require_from_document(
+    pub fn require_for_document_addresses(
         &mut self,
         document: &Url,
         addresses: &[(&str, &Url)],
@@ -112,7 +112,7 @@ impl SignInConsent {
     }
 
     /// Text of the prompt, with invisible characters of the card escaped.
-    fn prompt(&self, unconfirmed: &[(&str, &Url)], scopes: &[String]) -> String {
+    fn prompt_text(&self, unconfirmed: &[(&str, &Url)], scopes: &[String]) -> String {
         let shorten = |text: &str| terminal::escape_and_truncate(text, MAX_TEXT_COLUMNS);
         let mut lines = vec![format!(
             "The card of {} ({}) wants you to sign in at:",
@@ -200,7 +200,9 @@ mod tests {
         let (own, other) = (url("https://l.example/t"), url("https://m.example/t"));
         let mut agreed = consent(&["https://m.example"], &[document.as_str()]);
         let all = [("token", &own), ("device", &other)];
-        agreed.require_from_document(&document, &all, &[]).unwrap();
+        agreed
+            .require_for_document_addresses(&document, &all, &[])
+            .unwrap();
         assert!(
             agreed.confirmed_urls.contains(own.as_str())
                 && agreed.confirmed_urls.contains(other.as_str())
@@ -213,7 +215,7 @@ mod tests {
         let scopes: Vec<String> = (0..30)
             .map(|nth| format!("s\u{1b}]0;{nth}\nscope"))
             .collect();
-        let question = consent(&[], &[]).prompt(&[("token", &token)], &scopes);
+        let question = consent(&[], &[]).prompt_text(&[("token", &token)], &scopes);
         assert!(!question.contains(['\u{1b}', '\u{202e}']), "{question:?}");
         assert_eq!(question.lines().count(), 4, "{question}");
         assert!(

@@ -142,7 +142,7 @@ impl StoredSignIn {
     }
 
     /// Whether the token can be used now, and is not the rejected one.
-    pub fn is_usable(&self, rejected: Option<&str>, now: Timestamp) -> bool {
+    pub fn has_usable_access_token(&self, rejected: Option<&str>, now: Timestamp) -> bool {
         let in_time = self.renew_at.is_none_or(|at| now.0 < at);
         in_time && rejected != Some(self.access_token.0.as_str())
     }
@@ -225,7 +225,9 @@ mod tests {
             };
             signed_in.set_tokens(&tokens, now);
             assert_eq!(signed_in.refresh_token, None);
-            let at = |seconds: i64| signed_in.is_usable(None, now.plus_micros(seconds * SECOND));
+            let at = |seconds: i64| {
+                signed_in.has_usable_access_token(None, now.plus_micros(seconds * SECOND))
+            };
             assert!(!at(good_for), "{lifetime}");
             assert_eq!(
                 at(good_for - 1),
@@ -234,7 +236,10 @@ mod tests {
             );
         }
         let lasting = sign_in();
-        assert!(lasting.is_usable(None, now) && lasting.is_usable(Some("other"), now));
-        assert!(!lasting.is_usable(Some("s3cret"), now));
+        assert!(
+            lasting.has_usable_access_token(None, now)
+                && lasting.has_usable_access_token(Some("other"), now)
+        );
+        assert!(!lasting.has_usable_access_token(Some("s3cret"), now));
     }
 }

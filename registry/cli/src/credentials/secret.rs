@@ -159,7 +159,7 @@ fn check_owner_only(file: &File, path: &Path) -> Result<(), String> {
 }
 
 #[cfg(not(unix))]
-fn only_owner(_: &File, _: &Path) -> Result<(), String> {
+fn check_owner_only(_: &File, _: &Path) -> Result<(), String> {
     Ok(())
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct SignInArgs {
     client_secret: Option<String>,
     /// Flow to sign in with, if the card or the server offers several [default: the first one offered]
     #[arg(long, value_name = "FLOW")]
-    flow: Option<FlowArg>,
+    flow: Option<SignInFlowArg>,
     /// A scope to request, instead of those in the card
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
@@ -47,7 +47,7 @@ pub(crate) struct SignInArgs {
 
 /// Flow, as given on the command line.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum FlowArg {
+enum SignInFlowArg {
     /// In a browser on this machine
     Code,
     /// On any device, with a code to type
@@ -104,9 +104,9 @@ impl SignInArgs {
     /// Grants that the user accepts, the preferred one first.
     fn preferred_grants(&self, has_secret: bool) -> Vec<GrantType> {
         match self.flow {
-            Some(FlowArg::Code) => vec![GrantType::AuthorizationCode],
-            Some(FlowArg::Device) => vec![GrantType::DeviceCode],
-            Some(FlowArg::Client) => vec![GrantType::ClientCredentials],
+            Some(SignInFlowArg::Code) => vec![GrantType::AuthorizationCode],
+            Some(SignInFlowArg::Device) => vec![GrantType::DeviceCode],
+            Some(SignInFlowArg::Client) => vec![GrantType::ClientCredentials],
             None => {
                 let mut all = vec![GrantType::AuthorizationCode, GrantType::DeviceCode];
                 all.extend(has_secret.then_some(GrantType::ClientCredentials));
@@ -136,7 +136,7 @@ pub(super) async fn sign_in(
         }
         GrantType::DeviceCode => sign_in_on_device(&provider, &scopes).await,
         GrantType::ClientCredentials => provider
-            .client_credentials(&scopes)
+            .exchange_client_credentials(&scopes)
             .await
             .map_err(map_oauth_error),
     }?;
@@ -209,7 +209,7 @@ async fn choose_flow(
             "{document} offers no way to sign in that can be used here; see --flow"
         ))
     })?;
-    consent.require_from_document(document, &endpoints.urls_for_grant(grant), scopes)?;
+    consent.require_for_document_addresses(document, &endpoints.urls_for_grant(grant), scopes)?;
     Ok(ChosenFlow {
         grant,
         endpoints,

@@ -15,14 +15,14 @@ use super::file_format::StoredSignIn;
 use crate::command_error::CommandError;
 
 /// Tokens stored for one origin.
-pub(crate) struct StoredTokens {
+pub(crate) struct StoredTokenSource {
     pub file: CredentialsFile,
     /// The origin of the agent's interface.
     pub origin: String,
     pub clock: Arc<dyn Clock>,
 }
 
-impl TokenSource for StoredTokens {
+impl TokenSource for StoredTokenSource {
     fn access_token<'a>(
         &'a self,
         rejected: Option<&'a str>,
@@ -37,12 +37,12 @@ impl TokenSource for StoredTokens {
     }
 }
 
-impl StoredTokens {
+impl StoredTokenSource {
     async fn current_token(&self, rejected: Option<&str>) -> Result<Option<String>, CommandError> {
         let usable_token = |sign_in: &StoredSignIn| {
             let token = &sign_in.access_token.0;
             sign_in
-                .is_usable(rejected, self.now())
+                .has_usable_access_token(rejected, self.now())
                 .then(|| token.clone())
         };
         let stored = self.file.read()?;
@@ -105,7 +105,7 @@ async fn renew_tokens(sign_in: &StoredSignIn) -> Result<TokenSet, OauthError> {
     let endpoints = OauthEndpoints {
         refresh,
         sends_secret_in_body: sign_in.secret_in_body,
-        ..OauthEndpoints::with_token_url(parse_endpoint_url(&sign_in.token_endpoint)?)
+        ..OauthEndpoints::from_token_url(parse_endpoint_url(&sign_in.token_endpoint)?)
     };
     let client = OauthClient {
         id: sign_in.client_id.clone(),
@@ -114,6 +114,6 @@ async fn renew_tokens(sign_in: &StoredSignIn) -> Result<TokenSet, OauthError> {
     let provider = AuthorizationServer::new(endpoints, &client)?;
     match &sign_in.refresh_token {
         Some(token) => provider.refresh_tokens(&token.0).await,
-        None => provider.client_credentials(&sign_in.scopes).await,
+        None => provider.exchange_client_credentials(&sign_in.scopes).await,
     }
 }

@@ -7,14 +7,14 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// Input whose batches are read as single messages. Bytes are replaced in place, so no line is buffered.
-pub(super) struct BatchSplitter<R> {
+pub(super) struct McpBatchSplitter<R> {
     input: R,
-    state: LineState,
+    state: LineParserState,
 }
 
 /// Parser state within a line.
 #[derive(Debug, Clone, Copy)]
-enum LineState {
+enum LineParserState {
     /// Only blanks so far.
     Start,
     /// In a line without a batch, or after one.
@@ -25,15 +25,15 @@ enum LineState {
     Text(usize, bool),
 }
 
-impl<R> BatchSplitter<R> {
+impl<R> McpBatchSplitter<R> {
     /// Splits the batches of an input.
     pub(super) const fn new(input: R) -> Self {
-        let state = LineState::Start;
+        let state = LineParserState::Start;
         Self { input, state }
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for BatchSplitter<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for McpBatchSplitter<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -42,28 +42,32 @@ impl<R: AsyncRead + Unpin> AsyncRead for BatchSplitter<R> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.input).poll_read(context, buffer))?;
         for byte in buffer.filled_mut().iter_mut().skip(before) {
-            (self.state, *byte) = rewrite_byte(self.state, *byte);
+            (self.state, *byte) = step_line_parser(self.state, *byte);
         }
         Poll::Ready(Ok(()))
     }
 }
 
 /// State after a byte, and the byte's replacement.
-const fn rewrite_byte(state: LineState, byte: u8) -> (LineState, u8) {
+const fn step_line_parser(state: LineParserState, byte: u8) -> (LineParserState, u8) {
     let next_state = match (state, byte) {
-        (_, b'\n') => LineState::Start,
-        (LineState::Start, b' ' | b'\t' | b'\r') => LineState::Start,
-        (LineState::Start, b'[') => return (LineState::Batch(0), b' '),
-        (LineState::Start | LineState::Message, _) => LineState::Message,
-        (LineState::Batch(0), b',') => return (LineState::Batch(0), b'\n'),
-        (LineState::Batch(0), b']') => return (LineState::Message, b' '),
-        (LineState::Batch(depth), b'"') => LineState::Text(depth, false),
-        (LineState::Batch(depth), b'{' | b'[') => LineState::Batch(depth.saturating_add(1)),
-        (LineState::Batch(depth), b'}' | b']') => LineState::Batch(depth.saturating_sub(1)),
-        (LineState::Batch(depth), _) => LineState::Batch(depth),
-        (LineState::Text(depth, false), b'"') => LineState::Batch(depth),
-        (LineState::Text(depth, false), b'\\') => LineState::Text(depth, true),
-        (LineState::Text(depth, _), _) => LineState::Text(depth, false),
+        (_, b'\n') => LineParserState::Start,
+        (LineParserState::Start, b' ' | b'\t' | b'\r') => LineParserState::Start,
+        (LineParserState::Start, b'[') => return (LineParserState::Batch(0), b' '),
+        (LineParserState::Start | LineParserState::Message, _) => LineParserState::Message,
+        (LineParserState::Batch(0), b',') => return (LineParserState::Batch(0), b'\n'),
+        (LineParserState::Batch(0), b']') => return (LineParserState::Message, b' '),
+        (LineParserState::Batch(depth), b'"') => LineParserState::Text(depth, false),
+        (LineParserState::Batch(depth), b'{' | b'[') => {
+            LineParserState::Batch(depth.saturating_add(1))
+        }
+        (LineParserState::Batch(depth), b'}' | b']') => {
+            LineParserState::Batch(depth.saturating_sub(1))
+        }
+        (LineParserState::Batch(depth), _) => LineParserState::Batch(depth),
+        (LineParserState::Text(depth, false), b'"') => LineParserState::Batch(depth),
+        (LineParserState::Text(depth, false), b'\\') => LineParserState::Text(depth, true),
+        (LineParserState::Text(depth, _), _) => LineParserState::Text(depth, false),
     };
     (next_state, byte)
 }
@@ -85,9 +89,9 @@ mod tests {
             ("[{\"a\": \"x\n[1,2]\n", " {\"a\": \"x\n 1\n2 \n"),
             ("nonsense, [1,2]\n", "nonsense, [1,2]\n"),
         ] {
-            let mut state = LineState::Start;
+            let mut state = LineParserState::Start;
             let bytes = lines.bytes().map(|byte| {
-                let (after, byte) = rewrite_byte(state, byte);
+                let (after, byte) = step_line_parser(state, byte);
                 state = after;
                 char::from(byte)
             });

@@ -73,7 +73,7 @@ struct Talked {
 }
 
 /// Definition of the tool for clients.
-pub(super) fn tool_definition() -> Tool {
+pub(super) fn talk_tool_definition() -> Tool {
     let hints = ToolAnnotations::with_title("Talk to an agent")
         .read_only(false)
         .destructive(true)
@@ -94,7 +94,7 @@ pub(super) struct TalkCall {
 }
 
 /// Runs a call. It is aborted if the client cancels it before the agent has answered.
-pub(super) async fn run_call(client: &Client, call: TalkCall, plaintext: bool) {
+pub(super) async fn run_talk_call(client: &Client, call: TalkCall, plaintext: bool) {
     let TalkCall {
         arguments,
         result_sender: mut reply,
@@ -123,7 +123,7 @@ async fn call_agent(
         return Err("the argument `text` is empty: write what to say to the agent".to_owned());
     }
     let response = send_message(client, &arguments, plaintext).await?;
-    tool_result(&response, &arguments.agent).map_err(|error| error.to_string())
+    talk_tool_result(&response, &arguments.agent).map_err(|error| error.to_string())
 }
 
 async fn send_message(
@@ -131,16 +131,17 @@ async fn send_message(
     arguments: &TalkArguments,
     plaintext: bool,
 ) -> Result<AgentResponse, String> {
-    let agent_args = AgentCallArgs::for_unattended(arguments.agent.clone(), plaintext);
+    let agent_args = AgentCallArgs::for_unattended_call(arguments.agent.clone(), plaintext);
     // Warnings about an agent are in the error that rejects the call; nothing is printed.
     let console = Console::new(true);
     let prepared =
         agent_call::prepare_call(&agent_args, ParsedCredentials::default(), client, &console).await;
     let (card, options) = prepared.map_err(|failure| {
-        let line = failure.without_commands();
+        let line = failure.message_without_commands();
         line.unwrap_or_else(|| "the message could not be sent".to_owned())
     })?;
-    let explain_error = |error: CallError| describe_without_commands(&error, &arguments.agent);
+    let explain_error =
+        |error: CallError| describe_error_without_commands(&error, &arguments.agent);
     let agent = AgentClient::new(&card, &options).map_err(explain_error)?;
     let non_empty = |id: &Option<String>| id.clone().filter(|id| !id.is_empty());
     let message = Message {
@@ -171,7 +172,7 @@ async fn send_message(
 }
 
 /// Error for a model, which cannot run commands: actions that only its user can take are described as such.
-fn describe_without_commands(error: &CallError, agent: &str) -> String {
+fn describe_error_without_commands(error: &CallError, agent: &str) -> String {
     let add_command = format!(
         "with `{} credentials add {}` in a terminal",
         program_name(),
@@ -218,7 +219,10 @@ fn truncate_chars(text: &str, limit: usize) -> String {
     }
 }
 
-fn tool_result(response: &AgentResponse, agent: &str) -> Result<CallToolResult, serde_json::Error> {
+fn talk_tool_result(
+    response: &AgentResponse,
+    agent: &str,
+) -> Result<CallToolResult, serde_json::Error> {
     let artifacts = response.artifacts.iter();
     let parts: Vec<&String> = response
         .other_parts
@@ -246,14 +250,14 @@ fn tool_result(response: &AgentResponse, agent: &str) -> Result<CallToolResult, 
         unfinished: response.unfinished_reason.as_deref().map(line),
         shortened: text.chars().count() > MAX_TEXT_CHARS || parts.len() > MAX_OTHER_PARTS,
     };
-    let text = result_text(&structured, agent);
+    let text = talk_result_text(&structured, agent);
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(serde_json::to_value(&structured)?);
     Ok(result)
 }
 
 /// The answer as text: the agent's words come last, with invisible characters escaped.
-fn result_text(structured: &Talked, agent: &str) -> String {
+fn talk_result_text(structured: &Talked, agent: &str) -> String {
     let mut lines = vec![format!(
         "Answer of agent {}.",
         terminal::escape_and_truncate(agent, 200)
@@ -295,7 +299,7 @@ mod tests {
             CallError::QueryKeyOverGrpc,
             CallError::GrpcMethodMissing { name: "ListTasks" },
         ] {
-            let line = describe_without_commands(&error, "a");
+            let line = describe_error_without_commands(&error, "a");
             assert!(!line.contains("--"), "{line}");
         }
     }
@@ -322,7 +326,7 @@ mod tests {
             protocol_binding: ProtocolBinding::V1JsonRpc,
             raw: Value::Null,
         };
-        let result = serde_json::to_value(tool_result(&answer, evil).unwrap()).unwrap();
+        let result = serde_json::to_value(talk_tool_result(&answer, evil).unwrap()).unwrap();
         let written = result.to_string();
         for hidden in ['\u{202e}', '\u{200b}', '\u{e0041}', '\u{2066}'] {
             assert!(!written.contains(hidden), "{written}");

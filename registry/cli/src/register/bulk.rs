@@ -10,7 +10,7 @@ use super::super::client_error::{ClientError, ProblemDetails};
 use super::super::command_error::{CommandError, CommandOutcome};
 use super::super::console::Console;
 use super::super::name_parsing::parse_registration;
-use super::crawl_results::are_only_recorded;
+use super::crawl_results::sources_are_only_recorded;
 use super::{RegisterArgs, RegisteredName, RegistrationResults, report_rejection};
 
 /// Size of a request without its registrations, in bytes.
@@ -26,7 +26,7 @@ struct RegistrationBatch<'a> {
 }
 
 /// Registers these names, even if some fail.
-pub(super) async fn register_all(
+pub(super) async fn register_in_batches(
     arguments: &RegisterArgs,
     client: &Client,
     console: &Console,
@@ -51,7 +51,7 @@ pub(super) async fn register_all(
             Ok(reply) if reply.value.outcomes.len() == names.len() => {
                 let outcomes = names.iter().zip(reply.value.outcomes);
                 progress.suspend(|| {
-                    collect_results(&mut results, console, outcomes, arguments.no_wait)
+                    collect_registration_results(&mut results, console, outcomes, arguments.no_wait)
                 })?
             }
             Ok(_) => Some(CommandError::new(
@@ -60,7 +60,7 @@ pub(super) async fn register_all(
             )),
             Err(error) => {
                 let failure = CommandError::from(error);
-                progress.suspend(|| report_without_result(console, &names))?;
+                progress.suspend(|| report_unknown_results(console, &names))?;
                 Some(failure)
             }
         };
@@ -68,7 +68,7 @@ pub(super) async fn register_all(
         if stop_error.is_some() {
             results.stop_error = stop_error;
             let rest: Vec<&str> = batches.flat_map(|batch| batch.names).collect();
-            progress.suspend(|| report_unsent(console, &rest))?;
+            progress.suspend(|| report_unsent_names(console, &rest))?;
             break;
         }
     }
@@ -116,7 +116,7 @@ fn split_into_batches(
 }
 
 /// Collects the results of a request. Returns why no further one is sent, if the registry's database fails.
-fn collect_results<'a>(
+fn collect_registration_results<'a>(
     results: &mut RegistrationResults,
     console: &Console,
     outcomes: impl Iterator<Item = (&'a &'a str, RegistrationOutcome)>,
@@ -139,7 +139,7 @@ fn collect_results<'a>(
         let registered_name = RegisteredName {
             name: (*name).to_owned(),
             domain: outcome.domain.unwrap_or_default(),
-            is_recorded: are_only_recorded(&sources),
+            is_recorded: sources_are_only_recorded(&sources),
             registration: outcome.registration,
             view: None,
             raw: Bytes::from(raw),
@@ -166,7 +166,7 @@ fn rejection_error(problem: OutcomeProblem) -> CommandError {
 }
 
 /// Reports that the results for the names of a failed request are unknown.
-fn report_without_result(console: &Console, names: &[&str]) -> Result<(), CommandError> {
+fn report_unknown_results(console: &Console, names: &[&str]) -> Result<(), CommandError> {
     names.iter().try_for_each(|name| {
         let line = format!("{name}: no result, because the request failed");
         report_rejection(console, CommandError::Negative(line))
@@ -174,7 +174,7 @@ fn report_without_result(console: &Console, names: &[&str]) -> Result<(), Comman
 }
 
 /// Reports that the names that were not sent are not registered.
-fn report_unsent(console: &Console, names: &[&str]) -> Result<(), CommandError> {
+fn report_unsent_names(console: &Console, names: &[&str]) -> Result<(), CommandError> {
     names.iter().try_for_each(|name| {
         let line = format!("{name}: not registered, because an earlier request failed");
         report_rejection(console, CommandError::Negative(line))

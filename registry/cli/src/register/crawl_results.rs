@@ -16,10 +16,10 @@ use super::super::client::{Client, RegistryResponse};
 use super::super::client_error::ClientError;
 use super::super::command_error::{CommandOutcome, CommandResult};
 use super::super::console::Console;
-use super::super::name_parsing::fetches_url;
+use super::super::name_parsing::source_fetches_url;
 use super::super::program_name;
 use super::RegisteredName;
-use super::registered_agents::RegisteredAgents;
+use super::registered_agents::RegisteredAgentDescriber;
 
 /// Time to wait for the next result of the first crawls.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,13 +41,11 @@ pub async fn print_crawl_results(
 ) -> CommandResult {
     let progress = new_spinner();
     let mut pending: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (index, registered_name) in registered.iter().enumerate() {
-        pending
-            .entry(registered_name.domain.clone())
-            .or_default()
-            .push(index);
+    for (index, name) in registered.iter().enumerate() {
+        let indexes = pending.entry(name.domain.clone()).or_default();
+        indexes.push(index);
     }
-    let mut agents = RegisteredAgents::new(client, console);
+    let mut agents = RegisteredAgentDescriber::new(client, console);
     let mut outcome = CommandOutcome::Done;
     let mut delays = POLL_DELAYS.into_iter();
     let mut delay = POLL_DELAYS[0];
@@ -59,23 +57,25 @@ pub async fn print_crawl_results(
             .map(|domain| async move { (client.domain(&domain).await, domain) })
             .buffer_unordered(MAX_CONCURRENT_POLLS);
         while let Some((result, domain)) = lookups.next().await {
-            let lookup = DomainLookup::from_result(result);
+            let lookup = DomainLookupResult::from_result(result);
             let indexes = pending.remove(&domain).unwrap_or_default();
             let (settled, waiting): (Vec<usize>, Vec<usize>) = indexes
                 .into_iter()
-                .partition(|&place| timed_out || lookup.is_settled(&registered[place]));
+                .partition(|&place| timed_out || lookup.is_settled_for_name(&registered[place]));
             if !waiting.is_empty() {
                 pending.insert(domain, waiting);
             }
             for index in settled {
                 deadline = Instant::now() + RESULT_TIMEOUT;
                 let registered_name = &mut registered[index];
-                if let DomainLookup::Domain(reply) = &lookup {
+                if let DomainLookupResult::Domain(reply) = &lookup {
                     registered_name.raw = reply.raw.clone();
                     registered_name.view = Some(reply.value.clone());
                 }
+                let agents = &mut agents;
                 let (lines, has_card) =
-                    describe_result(registered_name, &lookup, &mut agents, console.json).await;
+                    describe_registration_result(registered_name, &lookup, agents, console.json)
+                        .await;
                 if !has_card {
                     outcome = CommandOutcome::Negative;
                 }
@@ -106,7 +106,7 @@ fn new_spinner() -> ProgressBar {
 }
 
 /// Result of looking a domain up.
-enum DomainLookup {
+enum DomainLookupResult {
     Domain(Box<RegistryResponse<DomainView>>),
     /// Hidden until it is approved, because the caller has no account for it.
     Hidden,
@@ -114,7 +114,7 @@ enum DomainLookup {
     Unknown,
 }
 
-impl DomainLookup {
+impl DomainLookupResult {
     fn from_result(result: Result<RegistryResponse<DomainView>, ClientError>) -> Self {
         match result {
             Ok(reply) => Self::Domain(Box::new(reply)),
@@ -124,12 +124,12 @@ impl DomainLookup {
     }
 
     /// Whether there is nothing more to wait for.
-    fn is_settled(&self, registered_name: &RegisteredName) -> bool {
+    fn is_settled_for_name(&self, registered_name: &RegisteredName) -> bool {
         match self {
             Self::Domain(_) if registered_name.is_recorded => true,
             Self::Domain(reply) => {
                 let sources = sources_for_registration(&registered_name.registration, &reply.value);
-                let has_crawl_result = |source: &&SourceView| has_result(source);
+                let has_crawl_result = |source: &&SourceView| has_first_crawl_result(source);
                 // Entries of a catalog are fetched by later crawls, and are waited for only if there is no other
                 // result.
                 let (entries, named_sources): (Vec<_>, Vec<_>) = sources
@@ -148,14 +148,14 @@ impl DomainLookup {
 }
 
 /// Whether the sources in the response to a registration say only that it is recorded.
-pub(super) fn are_only_recorded(sources: &[&SourceView]) -> bool {
-    !sources.is_empty() && sources.iter().all(|source| is_recorded(source))
+pub(super) fn sources_are_only_recorded(sources: &[&SourceView]) -> bool {
+    !sources.is_empty() && sources.iter().all(|source| source_is_only_recorded(source))
 }
 
 /// Whether the first crawl has a result for a source. A fetched card becomes an agent a moment later.
-fn has_result(source: &SourceView) -> bool {
+fn has_first_crawl_result(source: &SourceView) -> bool {
     source.agent.is_some()
-        || is_recorded(source)
+        || source_is_only_recorded(source)
         || source.state == SourceState::Absent
         || source.limit_met.is_some()
         || source
@@ -165,17 +165,17 @@ fn has_result(source: &SourceView) -> bool {
 }
 
 /// Whether the registry shows nothing of a source except its registration, whatever it contains.
-fn is_recorded(source: &SourceView) -> bool {
+fn source_is_only_recorded(source: &SourceView) -> bool {
     source.state == SourceState::Recorded
 }
 
 /// Whether the last fetch of a source returned a catalog.
-fn returned_catalog(source: &SourceView) -> bool {
+fn last_fetch_returned_catalog(source: &SourceView) -> bool {
     let last = source.last_attempt.as_ref();
     last.is_some_and(|last| last.outcome == "catalog")
 }
 
-fn returned_card(source: &SourceView) -> bool {
+fn last_fetch_returned_card(source: &SourceView) -> bool {
     let outcome = source.last_attempt.as_ref();
     outcome.is_some_and(|last| matches!(last.outcome.as_str(), "card" | "not_modified"))
 }
@@ -187,7 +187,7 @@ pub(super) fn sources_for_registration<'a>(
 ) -> Vec<&'a SourceView> {
     let url = registration.card_url.as_deref().map(Url::parse);
     let matches_name = |source: &&SourceView| match &url {
-        Some(Ok(url)) => fetches_url(source, &normalize_url(url.clone())),
+        Some(Ok(url)) => source_fetches_url(source, &normalize_url(url.clone())),
         Some(Err(_)) => false,
         // A bare name is fetched over https: other card URLs of the domain were registered by themselves, and so was
         // everything on plain http. The entries of a catalog can be anywhere.
@@ -201,8 +201,8 @@ pub(super) fn sources_for_registration<'a>(
     };
     // A catalog that was registered by its URL includes the cards that it lists.
     let mut all = domain.sources.iter();
-    let lists =
-        url.is_some() && all.any(|source| matches_name(&source) && returned_catalog(source));
+    let lists = url.is_some()
+        && all.any(|source| matches_name(&source) && last_fetch_returned_catalog(source));
     let listed = |source: &&SourceView| lists && source.kind == SourceKind::Entry;
     let sources = domain.sources.iter();
     sources
@@ -211,20 +211,20 @@ pub(super) fn sources_for_registration<'a>(
 }
 
 /// Result for a name, and whether it has a card as far as is known.
-async fn describe_result(
+async fn describe_registration_result(
     registered_name: &RegisteredName,
-    lookup: &DomainLookup,
-    agents: &mut RegisteredAgents<'_>,
+    lookup: &DomainLookupResult,
+    agents: &mut RegisteredAgentDescriber<'_>,
     json: bool,
 ) -> (Vec<String>, bool) {
     let name = &registered_name.name;
     let domain = match lookup {
-        DomainLookup::Domain(reply) => &reply.value,
-        DomainLookup::Hidden => {
+        DomainLookupResult::Domain(reply) => &reply.value,
+        DomainLookupResult::Hidden => {
             let line = format!("{name}: a curator reviews it before it is listed");
             return (if json { Vec::new() } else { vec![line] }, true);
         }
-        DomainLookup::Unknown => {
+        DomainLookupResult::Unknown => {
             let line = format!("{name}: the registry does not report the result");
             return (if json { Vec::new() } else { vec![line] }, false);
         }
@@ -237,11 +237,11 @@ async fn describe_result(
         .filter(|id| visited_ids.insert(*id))
         .collect();
     let returned_usable_card =
-        |source: &&SourceView| returned_card(source) && source.limit_met.is_none();
+        |source: &&SourceView| last_fetch_returned_card(source) && source.limit_met.is_none();
     let is_recorded_only = ids.is_empty()
-        && (registered_name.is_recorded || sources.iter().any(|one| is_recorded(one)));
+        && (registered_name.is_recorded || sources.iter().any(|one| source_is_only_recorded(one)));
     let by_url = registered_name.registration.card_url.is_some();
-    let is_named_catalog = |source: &&SourceView| by_url && returned_catalog(source);
+    let is_named_catalog = |source: &&SourceView| by_url && last_fetch_returned_catalog(source);
     let has_card = is_recorded_only
         || !ids.is_empty()
         || sources.iter().any(returned_usable_card)
@@ -263,8 +263,8 @@ async fn describe_result(
     let sources_without_agent = sources.iter().filter(|source| {
         source.agent.is_none()
             && (by_url || source.state != SourceState::Absent)
-            && !is_recorded(source)
-            && (ids.is_empty() || source.limit_met.is_some() || returned_catalog(source))
+            && !source_is_only_recorded(source)
+            && (ids.is_empty() || source.limit_met.is_some() || last_fetch_returned_catalog(source))
     });
     lines.extend(sources_without_agent.map(|source| describe_source_without_agent(name, source)));
     if lines.is_empty() {
@@ -293,7 +293,7 @@ fn describe_source_without_agent(name: &str, source: &SourceView) -> String {
         .next_due
         .map(|due| format!("; next fetch at {}", due.to_readable()));
     let detail = attempt.detail.trim_end_matches('.');
-    if returned_card(source) {
+    if last_fetch_returned_card(source) {
         return format!("{label}: fetched {detail}; it has no agent that you may see");
     }
     if attempt.outcome == "catalog" {

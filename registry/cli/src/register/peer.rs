@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_api::ard::{AGENT_CARD_TYPE, REGISTRY_TYPE, base_url};
+use a2a_registry_api::ard::{AGENT_CARD_TYPE, REGISTRY_TYPE, registry_base_url};
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
@@ -34,12 +34,12 @@ struct PeerListPage {
 
 /// Members used of an item. ARD requires only the identifier.
 #[derive(Debug, Clone, Copy)]
-struct PeerItem<'a> {
+struct PeerListItem<'a> {
     identifier: &'a str,
     url: &'a str,
 }
 
-impl<'a> PeerItem<'a> {
+impl<'a> PeerListItem<'a> {
     fn from_json(item: &'a Value) -> Self {
         let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
         Self {
@@ -66,7 +66,7 @@ pub(super) async fn fetch_peer_agents(registry: &str) -> Result<PeerAgents, Comm
     let mut agent_count = 0;
     loop {
         let mut url =
-            Url::parse(&format!("{base}/agents")).map_err(|_| not_a_registry_url(registry))?;
+            Url::parse(&format!("{base}/agents")).map_err(|_| registry_url_error(registry))?;
         url.query_pairs_mut()
             .append_pair("filter", &format!("type={AGENT_CARD_TYPE}"))
             .append_pair("pageSize", "100");
@@ -79,7 +79,7 @@ pub(super) async fn fetch_peer_agents(registry: &str) -> Result<PeerAgents, Comm
         .map_err(|_| CommandError::new(format!("{base}/agents does not return a list of ARD")))?;
         let is_last = list.page_token.is_none() || list.items.is_empty();
         for item in list.items {
-            let entry = PeerItem::from_json(&item);
+            let entry = PeerListItem::from_json(&item);
             agent_count += 1;
             if agent_count > MAX_AGENTS {
                 let line =
@@ -103,13 +103,13 @@ pub(super) async fn fetch_peer_agents(registry: &str) -> Result<PeerAgents, Comm
 
 /// Base URL of a registry's API: from its catalog, or the URL itself if it has a path.
 async fn find_api_base(registry: &str) -> Result<String, CommandError> {
-    let url = Url::parse(registry).map_err(|_| not_a_registry_url(registry))?;
+    let url = Url::parse(registry).map_err(|_| registry_url_error(registry))?;
     if url.path() != "/" {
-        return Ok(base_url(registry).to_owned());
+        return Ok(registry_base_url(registry).to_owned());
     }
     let catalog = url
         .join(CATALOG_PATH)
-        .map_err(|_| not_a_registry_url(registry))?;
+        .map_err(|_| registry_url_error(registry))?;
     let bytes = fetch_document(&catalog, MAX_RESPONSE_BYTES).await?;
     let read: PeerCatalog = serde_json::from_slice(&bytes)
         .map_err(|_| CommandError::new(format!("{catalog} is not a catalog of ARD")))?;
@@ -118,11 +118,12 @@ async fn find_api_base(registry: &str) -> Result<String, CommandError> {
     let base = registries
         .filter(|entry| text(entry, "type").is_some_and(|kind| is_registry_type(&kind)))
         .find_map(|entry| text(entry, "url"));
-    base.map(|base| base_url(&base).to_owned()).ok_or_else(|| {
-        CommandError::new(format!(
-            "{catalog} lists no registry; give the base URL of its API, such as {registry}/ard"
-        ))
-    })
+    base.map(|base| registry_base_url(&base).to_owned())
+        .ok_or_else(|| {
+            CommandError::new(format!(
+                "{catalog} lists no registry; give the base URL of its API, such as {registry}/ard"
+            ))
+        })
 }
 
 /// Whether this is the type of a registry's entry, or its short form, which is valid too.
@@ -132,12 +133,12 @@ fn is_registry_type(media_type: &str) -> bool {
         || kind.eq_ignore_ascii_case(REGISTRY_TYPE.trim_end_matches("+json"))
 }
 
-fn not_a_registry_url(registry: &str) -> CommandError {
+fn registry_url_error(registry: &str) -> CommandError {
     CommandError::new(format!("{registry} is not a URL of a registry"))
 }
 
 /// Name to register for an entry: its card if its publisher serves the card itself, otherwise the publisher's domain.
-fn name_to_register(entry: PeerItem<'_>) -> Result<String, &'static str> {
+fn name_to_register(entry: PeerListItem<'_>) -> Result<String, &'static str> {
     let publisher = entry
         .identifier
         .strip_prefix("urn:air:")
@@ -178,7 +179,7 @@ mod tests {
             ("", "", Err("its identifier has no domain")),
         ] {
             let item = json!({"identifier": identifier, "url": url});
-            let name = name_to_register(PeerItem::from_json(&item));
+            let name = name_to_register(PeerListItem::from_json(&item));
             assert_eq!(name, expected.map(str::to_owned), "{identifier}");
         }
     }

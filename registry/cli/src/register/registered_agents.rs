@@ -20,14 +20,14 @@ const MAX_REVIEW_PAGES: usize = 20;
 const MAX_TEXT_COLUMNS: usize = 200;
 
 /// Agents of one registration, and their open reviews.
-pub struct RegisteredAgents<'a> {
+pub struct RegisteredAgentDescriber<'a> {
     client: &'a Client,
     console: &'a Console,
     /// Open reviews by agent; `None` if the caller may not see them.
     open_reviews: Option<HashMap<Uuid, Uuid>>,
 }
 
-impl<'a> RegisteredAgents<'a> {
+impl<'a> RegisteredAgentDescriber<'a> {
     /// Creates it without any requests.
     pub fn new(client: &'a Client, console: &'a Console) -> Self {
         Self {
@@ -57,13 +57,13 @@ impl<'a> RegisteredAgents<'a> {
             summary.name, summary.lifecycle
         )];
         lines.extend(
-            status_reasons(self.console, &agent, domain)
+            agent_state_reasons(self.console, &agent, domain)
                 .iter()
                 .map(|why| format!("  {why}")),
         );
         let signature = signature_lines(self.console, &agent.signature_verdict);
         lines.extend(signature.iter().map(|line| format!("  {line}")));
-        lines.push(format!("  {}", self.describe_findings(id).await));
+        lines.push(format!("  {}", self.describe_finding_counts(id).await));
         lines
     }
 
@@ -109,7 +109,7 @@ impl<'a> RegisteredAgents<'a> {
     }
 
     /// Number of the card's findings by severity.
-    async fn describe_findings(&self, id: Uuid) -> String {
+    async fn describe_finding_counts(&self, id: Uuid) -> String {
         let findings = match self.client.findings(id).await {
             Ok(reply) => reply.value.findings,
             Err(error) => return format!("findings: unknown: {error}"),
@@ -135,7 +135,7 @@ impl<'a> RegisteredAgents<'a> {
 }
 
 /// Reasons for the state of an agent.
-fn status_reasons(console: &Console, agent: &Agent, domain: &DomainView) -> Vec<String> {
+fn agent_state_reasons(console: &Console, agent: &Agent, domain: &DomainView) -> Vec<String> {
     let id = agent.hit.summary.id.to_string();
     let mut lines: Vec<String> = domain
         .not_listed

@@ -121,7 +121,7 @@ fn format_hit(hit: &Hit, style: HitStyle) -> Vec<String> {
         ));
     }
     for id in &hit.matched.matched_skills {
-        add_skill(hit, id, style, &mut lines);
+        add_matched_skill(hit, id, style, &mut lines);
     }
     if let Some(duplicates) = &hit.matched.duplicates {
         lines.push(format!("  and {} more:", duplicates.count));
@@ -156,7 +156,7 @@ fn add_explanation(hit: &Hit, style: HitStyle, lines: &mut Vec<String>) {
 }
 
 /// Adds which skill matches, and by which words.
-fn add_skill(hit: &Hit, id: &str, style: HitStyle, lines: &mut Vec<String>) {
+fn add_matched_skill(hit: &Hit, id: &str, style: HitStyle, lines: &mut Vec<String>) {
     let name = match find_highlight(hit, &["skill.name"], Some(id)) {
         Some(fragments) => render_fragments(fragments, NAME_COLUMNS, style),
         None => {

@@ -7,7 +7,7 @@ use a2a_card::{
     AgentCard, Family, Interface, ParsedCard, UNKNOWN_BINDING, assumed_address,
     has_partial_address, with_absolute_addresses,
 };
-use a2a_client::{AgentResponse, InterfaceFilter, SendOptions};
+use a2a_client::{AgentResponse, InterfacePreferences, SendOptions};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH, card_url_under};
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_domain::signature::SignatureState;
@@ -81,7 +81,7 @@ pub(crate) struct AgentCallArgs {
 impl AgentCallArgs {
     /// Options for an agent that a program calls: as strict as possible, and without credentials of its own.
     /// `plaintext` is the user's setting.
-    pub fn for_unattended(agent: String, plaintext: bool) -> Self {
+    pub fn for_unattended_call(agent: String, plaintext: bool) -> Self {
         Self {
             agent,
             credentials: CredentialArgs::default(),
@@ -101,14 +101,14 @@ impl AgentCallArgs {
     }
 
     /// Filter for the interfaces that may be used.
-    pub fn interface_filter(&self) -> InterfaceFilter {
-        InterfaceFilter {
+    pub fn interface_filter(&self) -> InterfacePreferences {
+        InterfacePreferences {
             binding: non_empty(&self.binding),
             version: non_empty(&self.protocol_version),
             tenant: non_empty(&self.tenant),
             plaintext: self.plaintext,
             url: non_empty(&self.url),
-            ..InterfaceFilter::default()
+            ..InterfacePreferences::default()
         }
     }
 
@@ -129,7 +129,7 @@ impl AgentCallArgs {
     }
 
     /// Key that distinguishes this agent from all others that the user calls.
-    pub fn agent_key(&self, client: &Client) -> String {
+    pub fn agent_identity_key(&self, client: &Client) -> String {
         match self.direct {
             true => format!("direct {}", self.agent),
             false => format!("{} {}", client.base_url(), self.agent),
@@ -201,7 +201,7 @@ impl AgentCallArgs {
 }
 
 /// Opens the agent in these arguments. Nothing is sent to it yet; warnings about it were printed.
-pub(crate) async fn open_agent(
+pub(crate) async fn open_agent_client(
     arguments: &AgentCallArgs,
     client: &Client,
     console: &Console,
@@ -242,7 +242,7 @@ pub(crate) async fn prepare_call(
 pub(crate) struct CalledAgent {
     pub card: AgentCard,
     /// Filter for the interfaces, and the address if the card has none.
-    pub interface_filter: InterfaceFilter,
+    pub interface_filter: InterfacePreferences,
     /// Whether that address was not given by anyone, and is the usual one of such agents.
     pub is_assumed: bool,
 }
@@ -255,10 +255,10 @@ pub(crate) async fn load_called_agent(
 ) -> Result<CalledAgent, CommandError> {
     let now = Arc::new(SystemClock).now();
     let mut called_agent = match arguments.direct {
-        true => load_card_directly(arguments).await?,
-        false => load_card_from_registry(arguments, client, console, now.into()).await?,
+        true => load_agent_directly(arguments).await?,
+        false => load_agent_from_registry(arguments, client, console, now.into()).await?,
     };
-    set_unknown_binding(&mut called_agent.card, arguments)?;
+    replace_unknown_binding(&mut called_agent.card, arguments)?;
     Ok(called_agent)
 }
 
@@ -291,7 +291,7 @@ impl CalledAgent {
 }
 
 /// Fetches a card from the agent's host. A warning says if its address is assumed.
-async fn load_card_directly(arguments: &AgentCallArgs) -> Result<CalledAgent, CommandError> {
+async fn load_agent_directly(arguments: &AgentCallArgs) -> Result<CalledAgent, CommandError> {
     let (url, bytes) = fetch_card_directly(&arguments.agent).await?;
     let mut parsed = parse_card(arguments, &bytes)?;
     parsed.card = with_absolute_addresses(&parsed.card, &url).into_owned();
@@ -306,19 +306,19 @@ async fn load_card_directly(arguments: &AgentCallArgs) -> Result<CalledAgent, Co
         terminal::eprint_note(&format!(
             "warning: the card of {} {}; set another with --url",
             arguments.agent,
-            assumption_text(url)
+            assumed_address_text(url)
         ));
     }
     Ok(called_agent)
 }
 
 /// Phrase about an agent whose address is assumed.
-fn assumption_text(url: &str) -> String {
+fn assumed_address_text(url: &str) -> String {
     format!("names no address, so {url} is assumed")
 }
 
 /// Applies the user's binding to an address that the card lists without one.
-fn set_unknown_binding(
+fn replace_unknown_binding(
     card: &mut AgentCard,
     arguments: &AgentCallArgs,
 ) -> Result<(), CommandError> {
@@ -348,7 +348,7 @@ fn non_empty(value: &Option<String>) -> Option<String> {
 }
 
 /// Loads an agent from the registry, and prints warnings about it. Its card is the one that these warnings are about.
-async fn load_card_from_registry(
+async fn load_agent_from_registry(
     arguments: &AgentCallArgs,
     client: &Client,
     console: &Console,
@@ -372,10 +372,10 @@ async fn load_card_from_registry(
         } else {
             "; set another with --url"
         };
-        warnings.push(assumption_text(url) + hint);
+        warnings.push(assumed_address_text(url) + hint);
     }
     let summary = &agent.hit.summary;
-    check_warnings(arguments, &summary.name, &warnings)?;
+    print_or_reject_warnings(arguments, &summary.name, &warnings)?;
     let bytes = client.card_version(id, &summary.card_digest).await?;
     let mut parsed = parse_card(arguments, &bytes)?;
     let card = &mut parsed.card;
@@ -421,7 +421,7 @@ async fn resolve_agent_id(
 }
 
 /// Prints warnings about an agent for people, and rejects the call if the caller is strict.
-fn check_warnings(
+fn print_or_reject_warnings(
     arguments: &AgentCallArgs,
     name: &str,
     warnings: &[String],

@@ -7,7 +7,7 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
 use super::saved_conversations::{SavedConversation, conversation_path};
-use super::{SendArgs, agent_call, new_message_id, send_and_print};
+use super::{SendArgs, agent_call, new_message_id, send_and_print_answer};
 use crate::client::Client;
 use crate::command_error::{CommandError, CommandOutcome, CommandResult};
 use crate::console::Console;
@@ -21,15 +21,15 @@ const MAX_LISTED_TURNS: usize = 10;
 
 /// Reads messages until the input ends, and prints the answer to each. Errors are printed and the conversation
 /// continues; the last answer decides the outcome.
-pub(super) async fn run(
+pub(super) async fn run_conversation(
     arguments: &SendArgs,
     client: &Client,
     console: &Console,
     first_parts: Vec<Part>,
 ) -> CommandResult {
-    let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
-    let path = conversation_path(&arguments.agent.agent_key(client));
-    let mut conversation = start_or_resume(arguments, path.as_ref())?;
+    let agent = agent_call::open_agent_client(&arguments.agent, client, console).await?;
+    let path = conversation_path(&arguments.agent.agent_identity_key(client));
+    let mut conversation = start_or_resume_conversation(arguments, path.as_ref())?;
     if console.interactive {
         terminal::eprint_note("Ctrl-D ends the conversation");
     }
@@ -57,20 +57,21 @@ pub(super) async fn run(
             context_id: conversation.context_id.clone(),
             task_id: conversation.task_id.clone(),
         };
-        outcome = match send_and_print(&agent, &message, arguments, &mut signals, console).await {
-            Ok((outcome, Some(answer))) => {
-                record_response(&mut conversation, &answer);
-                outcome
-            }
-            Ok((outcome, None)) => outcome,
-            Err(CommandError::OutputClosed) => return Err(CommandError::OutputClosed),
-            // The user stopped waiting for this answer, and can type the next message.
-            Err(CommandError::Interrupted) => CommandOutcome::Negative,
-            Err(failure) => {
-                failure.print();
-                CommandOutcome::Negative
-            }
-        };
+        outcome =
+            match send_and_print_answer(&agent, &message, arguments, &mut signals, console).await {
+                Ok((outcome, Some(answer))) => {
+                    record_response(&mut conversation, &answer);
+                    outcome
+                }
+                Ok((outcome, None)) => outcome,
+                Err(CommandError::OutputClosed) => return Err(CommandError::OutputClosed),
+                // The user stopped waiting for this answer, and can type the next message.
+                Err(CommandError::Interrupted) => CommandOutcome::Negative,
+                Err(failure) => {
+                    failure.print();
+                    CommandOutcome::Negative
+                }
+            };
         if let Some(path) = &path {
             conversation.save(path)?;
         }
@@ -78,7 +79,7 @@ pub(super) async fn run(
 }
 
 /// Conversation to continue: the last one, or a new one. Flags select what the first message continues.
-fn start_or_resume(
+fn start_or_resume_conversation(
     arguments: &SendArgs,
     path: Option<&PathBuf>,
 ) -> Result<SavedConversation, CommandError> {
@@ -153,7 +154,7 @@ impl InputLines {
         });
         let (editor, line) = tokio::select! {
             read = reading => read.map_err(|error| CommandError::new(error.to_string()))?,
-            () = signals.next() => return Err(CommandError::Interrupted),
+            () = signals.wait_for_signal() => return Err(CommandError::Interrupted),
         };
         self.0 = Some(editor);
         match line {

@@ -21,7 +21,10 @@ const MAX_SAME_NAME_FILES: u32 = 1000;
 ///
 /// # Errors
 /// If one cannot be read or is not JSON, or all together exceed the limit.
-pub(super) fn read_parts(files: &[PathBuf], data: &[String]) -> Result<Vec<Part>, CommandError> {
+pub(super) fn read_message_parts(
+    files: &[PathBuf],
+    data: &[String],
+) -> Result<Vec<Part>, CommandError> {
     let mut remaining = MAX_SENT_BYTES;
     let mut parts = Vec::new();
     for path in files {

@@ -75,7 +75,7 @@ fn files_and_data_are_read_up_to_the_limit() {
     fs::write(path("a.png"), b"png").unwrap();
     fs::write(path("b"), b"[1]").unwrap();
     let at = format!("@{}", path("b").display());
-    let read = read_parts(&[path("a.png"), path("b")], &["{}".to_owned(), at]).unwrap();
+    let read = read_message_parts(&[path("a.png"), path("b")], &["{}".to_owned(), at]).unwrap();
     let file = |name: &str, media_type: &str, bytes: &[u8]| Part::File {
         name: name.to_owned(),
         media_type: media_type.to_owned(),
@@ -96,16 +96,16 @@ fn files_and_data_are_read_up_to_the_limit() {
         (vec![], vec!["{".to_owned()], "not JSON"),
         (vec![], vec!["@".to_owned()], "cannot be read"),
     ] {
-        let failure = read_parts(&files, &data).unwrap_err();
+        let failure = read_message_parts(&files, &data).unwrap_err();
         assert!(format!("{failure:?}").contains(words), "{failure:?}");
     }
     let half = File::create(path("half")).unwrap();
     half.set_len(MAX_SENT_BYTES / 2).unwrap();
     assert_eq!(
-        read_parts(&[path("half"), path("half")], &[])
+        read_message_parts(&[path("half"), path("half")], &[])
             .unwrap()
             .len(),
         2
     );
-    assert!(read_parts(&[path("half"), path("half"), path("b")], &[]).is_err());
+    assert!(read_message_parts(&[path("half"), path("half"), path("b")], &[]).is_err());
 }

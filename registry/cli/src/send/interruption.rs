@@ -30,7 +30,7 @@ pub(super) async fn interrupt_task(
     let confirmed = match std::io::stdin().is_terminal() {
         true => tokio::select! {
             agreed = confirm_cancel(task.to_owned()) => agreed,
-            () = signals.next() => return Err(CommandError::Interrupted),
+            () = signals.wait_for_signal() => return Err(CommandError::Interrupted),
         },
         false => false,
     };
@@ -43,7 +43,7 @@ pub(super) async fn interrupt_task(
     }
     let canceled = tokio::select! {
         canceled = stream.cancel_task() => canceled,
-        () = signals.next() => return Err(CommandError::Interrupted),
+        () = signals.wait_for_signal() => return Err(CommandError::Interrupted),
     };
     let response = canceled.map_err(|error| {
         CommandError::new(format!("task {task} could not be cancelled: {error}"))

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use a2a_client::{AgentResponse, ArtifactSummary, EventKind, StreamEvent};
+use a2a_client::{AgentResponse, ArtifactSummary, StreamEvent, StreamEventContent};
 
 use super::agent_call::AgentCallArgs;
 use crate::command_error::CommandError;
@@ -60,20 +60,22 @@ impl<'a> Transcript<'a> {
         is_streamed: bool,
     ) -> Result<(), CommandError> {
         match &event.kind {
-            EventKind::Message(_) => Ok(()),
-            EventKind::Task(_) if !is_streamed => Ok(()),
-            EventKind::Task(task) => {
+            StreamEventContent::Message(_) => Ok(()),
+            StreamEventContent::Task(_) if !is_streamed => Ok(()),
+            StreamEventContent::Task(task) => {
                 for artifact in &task.artifacts {
                     self.print_artifact(artifact, false)?;
                 }
                 let state = task.state.as_deref().unwrap_or_default();
                 self.print_status(state, &task.status_text)
             }
-            EventKind::Status(status) => {
+            StreamEventContent::Status(status) => {
                 self.print_other_parts(&status.other_parts)?;
                 self.print_status(&status.state, &status.text)
             }
-            EventKind::Artifact(update) => self.print_artifact(&update.artifact, update.is_append),
+            StreamEventContent::Artifact(update) => {
+                self.print_artifact(&update.artifact, update.is_append)
+            }
         }
     }
 
@@ -199,7 +201,7 @@ impl<'a> Transcript<'a> {
             true => text.to_owned(),
             false => {
                 let mut whole = std::mem::take(&mut self.pending_text) + text;
-                self.pending_text = split_incomplete_break(&mut whole);
+                self.pending_text = split_incomplete_line_break(&mut whole);
                 terminal::escape_lines(&whole)
             }
         };
@@ -223,7 +225,7 @@ impl<'a> Transcript<'a> {
 
 /// Cuts off the end of a piece of text whose meaning depends on the next piece: the first character of a two-character
 /// line break.
-fn split_incomplete_break(text: &mut String) -> String {
+fn split_incomplete_line_break(text: &mut String) -> String {
     let settled = text.trim_end_matches('\r').len();
     match text.len() - settled {
         // A longer sequence is ordinary text.
@@ -266,7 +268,7 @@ mod tests {
         let (mut printed, mut pending) = (String::new(), String::new());
         for piece in ["one\r", "\ntwo\r\n", "\r", "\nthree\r"] {
             let mut text = pending + piece;
-            pending = split_incomplete_break(&mut text);
+            pending = split_incomplete_line_break(&mut text);
             printed.push_str(&terminal::escape_lines(&text));
         }
         assert_eq!(pending, "\r");
@@ -276,7 +278,7 @@ mod tests {
         );
         assert!(!printed.contains("\\u{"), "{printed}");
         let mut many = "\r".repeat(MAX_PENDING_BYTES + 1);
-        assert_eq!(split_incomplete_break(&mut many), "");
+        assert_eq!(split_incomplete_line_break(&mut many), "");
         assert_eq!(many.len(), MAX_PENDING_BYTES + 1);
     }
 

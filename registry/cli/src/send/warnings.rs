@@ -46,7 +46,7 @@ async fn changed_card_warning(agent: &Agent, client: &Client, has_shell: bool) -
         }
         Err(error) => Some(format!(
             "may have changed its card since it was approved: {}",
-            error_text(&error, has_shell)
+            client_error_text(&error, has_shell)
         )),
     }
 }
@@ -75,15 +75,15 @@ async fn policy_warning(agent: &Agent, client: &Client, has_shell: bool) -> Opti
         }
         Err(error) => Some(format!(
             "could not be checked against the policies: {}",
-            error_text(&error, has_shell)
+            client_error_text(&error, has_shell)
         )),
     }
 }
 
-fn error_text(error: &ClientError, has_shell: bool) -> String {
+fn client_error_text(error: &ClientError, has_shell: bool) -> String {
     match has_shell {
         true => error.to_string(),
-        false => error.without_commands(),
+        false => error.message_without_commands(),
     }
 }
 

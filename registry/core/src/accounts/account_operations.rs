@@ -12,10 +12,10 @@ use a2a_registry_store::{WriteTransaction, accounts};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::accounts::admin_access::require_admin_access;
+use crate::accounts::admin_access::require_remaining_admin_access;
 use crate::accounts::records::{
-    account_view, account_views, check_account_name, find_account, new_account_row, set_roles,
-    token_view,
+    account_view, account_views, check_account_name, find_account, new_account_row,
+    set_account_roles, token_view,
 };
 use crate::commit::change_set::ChangeSet;
 use crate::commit::publish::commit_changes;
@@ -61,7 +61,7 @@ pub async fn account_list(
     caller: &Caller,
     page: &PageRequest,
 ) -> Result<AccountList> {
-    caller.require(Permission::ReadAccounts)?;
+    caller.require_permission(Permission::ReadAccounts)?;
     let list = ListPage::new(&context.page_token_signer, caller, "accounts", page)?;
     let mut rows =
         accounts::account_page(&context.store, list.start_position()?, list.row_limit()).await?;
@@ -73,7 +73,7 @@ pub async fn account_list(
 }
 
 pub async fn account_show(context: &AppContext, caller: &Caller, account: &str) -> Result<Account> {
-    caller.require(Permission::ReadAccounts)?;
+    caller.require_permission(Permission::ReadAccounts)?;
     let row = find_account(&context.store, account).await?;
     account_view(&context.store, row).await
 }
@@ -83,7 +83,7 @@ pub async fn account_create(
     caller: &Caller,
     new: &NewAccount,
 ) -> Result<Account> {
-    let admin = caller.require(Permission::Administer)?;
+    let admin = caller.require_permission(Permission::Administer)?;
     check_account_name("/name", &new.name)?;
     let roles = parse_roles(&new.roles)?;
     check_group_names(&new.groups)?;
@@ -117,7 +117,7 @@ pub async fn account_patch(
     patch: &AccountPatch,
     if_match: &IfMatch,
 ) -> Result<Account> {
-    let admin = caller.require(Permission::Administer)?;
+    let admin = caller.require_permission(Permission::Administer)?;
     let roles = patch.roles.as_deref().map(parse_roles).transpose()?;
     check_group_names(patch.groups.as_deref().unwrap_or_default())?;
     let write = context.store.begin_write().await?;
@@ -126,7 +126,7 @@ pub async fn account_patch(
     let before = account_view(&write, row.clone()).await?;
     if_match.check(Some(&before))?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
-    let was_admin = is_admin(&row)?;
+    let was_admin = is_active_admin(&row)?;
     let changed = update_account(
         &write,
         &mut change_set,
@@ -136,8 +136,8 @@ pub async fn account_patch(
         roles,
     )
     .await?;
-    if was_admin && !is_admin(&changed)? {
-        require_admin_access(context, &write).await?;
+    if was_admin && !is_active_admin(&changed)? {
+        require_remaining_admin_access(context, &write).await?;
     }
     if let Some(groups) = &patch.groups {
         set_memberships(&write, changed.id, groups).await?;
@@ -165,7 +165,7 @@ async fn update_account(
 ) -> Result<account::Model> {
     let mut changed = row.clone();
     if let Some(roles) = roles {
-        set_roles(&mut changed, &roles);
+        set_account_roles(&mut changed, &roles);
     }
     let data = json!({"account": row.name});
     match disabled {
@@ -182,7 +182,7 @@ async fn update_account(
         }
         _ => {}
     }
-    if is_admin(&row)? && !is_admin(&changed)? {
+    if is_active_admin(&row)? && !is_active_admin(&changed)? {
         let admins = accounts::enabled_accounts_by_role(write, Role::Admin).await?;
         if admins.iter().all(|admin| admin.id == row.id) {
             return Err(AppError::conflict(format!(
@@ -191,11 +191,11 @@ async fn update_account(
             )));
         }
     }
-    write.update_account(&changed).await?;
+    write.update_account_access(&changed).await?;
     Ok(changed)
 }
 
-fn is_admin(row: &account::Model) -> Result<bool> {
+fn is_active_admin(row: &account::Model) -> Result<bool> {
     Ok(row.is_active() && row.roles()?.has(Role::Admin))
 }
 

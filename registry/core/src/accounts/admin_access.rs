@@ -8,7 +8,7 @@ use a2a_registry_domain::role::{Permission, Role, Roles, Scopes};
 use a2a_registry_store::entity::{account, session, token};
 use a2a_registry_store::{WriteTransaction, accounts, identities, sessions};
 
-use crate::accounts::authentication::{effective_scopes, suspended_at, token_scopes};
+use crate::accounts::authentication::{allowed_token_scopes, effective_scopes, suspended_since};
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 
@@ -19,7 +19,13 @@ pub(super) fn token_grants_admin(
 ) -> Result<bool> {
     let is_valid = token.expires_at.is_none_or(|end| end > context.now().0);
     let roles = account.roles()?;
-    Ok(is_valid && can_administer(context, account, &roles, &token_scopes(token, &roles)))
+    Ok(is_valid
+        && can_administer(
+            context,
+            account,
+            &roles,
+            &allowed_token_scopes(token, &roles),
+        ))
 }
 
 pub fn session_grants_admin(
@@ -46,13 +52,16 @@ fn can_administer(
     scopes: &Scopes,
 ) -> bool {
     account.is_active()
-        && suspended_at(context, account).is_none()
+        && suspended_since(context, account).is_none()
         && roles.has_permission(scopes, Permission::Administer)
 }
 
 /// Rejects a change after which no admin could get in. The caller makes the change first and calls this in the same
 /// transaction, under the lock of accounts: if two processes each end one of the last two ways in, the second fails.
-pub async fn require_admin_access(context: &AppContext, write: &WriteTransaction) -> Result<()> {
+pub async fn require_remaining_admin_access(
+    context: &AppContext,
+    write: &WriteTransaction,
+) -> Result<()> {
     if context.providers.can_make_admins() {
         return Ok(());
     }
@@ -86,5 +95,5 @@ async fn has_admin_access(
     }
     let issuers = identities::issuers_by_account(write, admin.id).await?;
     let mut issuers = issuers.iter();
-    Ok(issuers.any(|issuer| context.providers.admits_anyone(issuer)))
+    Ok(issuers.any(|issuer| context.providers.issuer_can_admit_accounts(issuer)))
 }

@@ -11,7 +11,7 @@ use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
 use uuid::Uuid;
 
-use crate::accounts::identity::account_for_subject;
+use crate::accounts::identity::resolve_subject_account;
 use crate::context::AppContext;
 use crate::error::{AppError, RefusalReason, Result};
 use crate::providers::TokenSubject;
@@ -19,8 +19,8 @@ use crate::visibility::caller::{Caller, CallerAccount, Credential};
 
 /// Authenticates a caller by the secret of a token, or by an access token of an identity provider.
 pub async fn authenticate_token(context: &AppContext, secret: &str) -> Result<Caller> {
-    if let Some(provider) = context.providers.by_token_issuer(secret) {
-        let token_subject = provider.access_token_subject(secret).await;
+    if let Some(provider) = context.providers.by_claimed_issuer(secret) {
+        let token_subject = provider.verify_access_token(secret).await;
         let token_subject = token_subject
             .map_err(|error| error.with_provider_refusal(RefusalReason::AccessToken))?;
         return authenticate_access_token(context, &token_subject).await;
@@ -42,7 +42,7 @@ pub async fn authenticate_token(context: &AppContext, secret: &str) -> Result<Ca
     if !account.is_active() {
         return Err(token_error(RefusalReason::DisabledAccount));
     }
-    if suspended_at(context, &account).is_some() {
+    if suspended_since(context, &account).is_some() {
         return Err(AppError::unauthenticated(format!(
             "This token is suspended: the identity provider of its account has not confirmed the account for {} days. \
              Sign in with the identity provider to make the token valid again.",
@@ -58,7 +58,7 @@ pub async fn authenticate_token(context: &AppContext, secret: &str) -> Result<Ca
 
 /// The time since which the tokens, sessions and feed of an account are suspended until its next sign-in, because its
 /// identity provider has issued no valid claims about it for too long.
-pub fn suspended_at(context: &AppContext, account: &account::Model) -> Option<Timestamp> {
+pub fn suspended_since(context: &AppContext, account: &account::Model) -> Option<Timestamp> {
     let valid_at = Timestamp(account.claims_valid_at?);
     let end = context.config.identity.absence_end(valid_at)?;
     (end <= context.now()).then_some(end)
@@ -69,7 +69,7 @@ async fn authenticate_access_token(
     context: &AppContext,
     token_subject: &TokenSubject,
 ) -> Result<Caller> {
-    let account = account_for_subject(context, token_subject).await?;
+    let account = resolve_subject_account(context, token_subject).await?;
     if account.disabled_at.is_some() {
         return Err(
             AppError::unauthenticated("The account of this access token is disabled.")
@@ -104,7 +104,7 @@ async fn build_caller(
 }
 
 /// The scopes of a token that the roles of its account currently allow.
-pub fn token_scopes(token: &token::Model, roles: &Roles) -> Scopes {
+pub fn allowed_token_scopes(token: &token::Model, roles: &Roles) -> Scopes {
     effective_scopes(token.scopes(), roles)
 }
 
@@ -126,17 +126,20 @@ fn sorted_group_ids(groups: &[(Uuid, account_group::Model)]) -> Vec<Uuid> {
 pub fn policy_group_names(groups: &[(Uuid, account_group::Model)]) -> Vec<String> {
     let named = groups.iter().map(|(_, group)| {
         let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
-        Principal::group_id(issuer, &group.name)
+        Principal::format_group_id(issuer, &group.name)
     });
     named.collect()
 }
 
 /// Authenticates the reader of a feed by its secret; `None` if the secret is unknown or the account is disabled or
 /// suspended. The caller may only read the feed, with at most the rights of the token or session that created it.
-pub async fn authenticate_feed(context: &AppContext, secret: &str) -> Result<Option<Caller>> {
+pub async fn authenticate_feed_reader(
+    context: &AppContext,
+    secret: &str,
+) -> Result<Option<Caller>> {
     let feed_and_account = feeds::feed_by_hash(&context.store, &sha256_hex(secret)).await?;
     let feed_and_account = feed_and_account
-        .filter(|(_, account)| account.is_active() && suspended_at(context, account).is_none());
+        .filter(|(_, account)| account.is_active() && suspended_since(context, account).is_none());
     let Some((Some(scopes), account)) =
         feed_and_account.map(|(feed, account)| (feed.scopes(), account))
     else {
@@ -174,7 +177,7 @@ pub async fn authenticate_session(
     // Sessions of a provider that the operator has removed are invalid.
     let issuer = session.issuer.as_deref();
     let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
-    if !account.is_active() || !is_trusted || suspended_at(context, &account).is_some() {
+    if !account.is_active() || !is_trusted || suspended_since(context, &account).is_some() {
         return Ok(None);
     }
     let roles = account.roles()?;

@@ -8,7 +8,9 @@ use a2a_registry_store::{Store, StoreError, WriteTransaction, accounts};
 use serde_json::json;
 
 use crate::accounts::authentication::sha256_hex;
-use crate::accounts::records::{new_account_row, new_secret, new_token_row, set_roles};
+use crate::accounts::records::{
+    new_account_row, new_token_row, new_token_secret, set_account_roles,
+};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::SYSTEM_ACTOR;
 use crate::error::StartError;
@@ -35,7 +37,7 @@ pub async fn ensure_bootstrap_token(
         set_bootstrap_token(
             store,
             configured_token,
-            IfTokenExists::Replace,
+            ExistingTokenHandling::Replace,
             now,
             entropy,
         )
@@ -43,8 +45,8 @@ pub async fn ensure_bootstrap_token(
         .map_err(database_error)?;
         return Ok(None);
     }
-    let secret = new_secret(entropy);
-    let is_new = set_bootstrap_token(store, &secret, IfTokenExists::Keep, now, entropy)
+    let secret = new_token_secret(entropy);
+    let is_new = set_bootstrap_token(store, &secret, ExistingTokenHandling::Keep, now, entropy)
         .await
         .map_err(database_error)?;
     Ok(is_new.then_some(secret))
@@ -55,8 +57,8 @@ pub async fn reset_bootstrap_token(
     now: Timestamp,
     entropy: &dyn Entropy,
 ) -> Result<String, StoreError> {
-    let secret = new_secret(entropy);
-    set_bootstrap_token(store, &secret, IfTokenExists::Replace, now, entropy).await?;
+    let secret = new_token_secret(entropy);
+    set_bootstrap_token(store, &secret, ExistingTokenHandling::Replace, now, entropy).await?;
     restore_bootstrap_admin(store, now, entropy).await?;
     Ok(secret)
 }
@@ -81,20 +83,20 @@ async fn restore_bootstrap_admin(
         .chain(admin_role.iter())
         .collect();
     let mut changed = row.clone();
-    set_roles(&mut changed, &roles);
+    set_account_roles(&mut changed, &roles);
     changed.disabled_at = None;
     if changed == row {
         return Ok(());
     }
-    write.update_account(&changed).await?;
+    write.update_account_access(&changed).await?;
     let mut change_set = ChangeSet::new(now, entropy);
     let data = json!({"account": BOOTSTRAP_ACCOUNT, "roles": roles.to_string(), "disabled": false});
     change_set.add_event(EventKind::AccountChanged, row.id, SYSTEM_ACTOR, data);
-    write_ledger(change_set, &write).await?;
+    write_change_set(change_set, &write).await?;
     write.commit().await
 }
 
-async fn write_ledger(
+async fn write_change_set(
     change_set: ChangeSet<'_>,
     write: &WriteTransaction,
 ) -> Result<(), StoreError> {
@@ -106,7 +108,7 @@ async fn write_ledger(
 
 /// What to do with an existing bootstrap token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum IfTokenExists {
+enum ExistingTokenHandling {
     Keep,
     Replace,
 }
@@ -115,13 +117,13 @@ enum IfTokenExists {
 async fn set_bootstrap_token(
     store: &Store,
     secret: &str,
-    if_exists: IfTokenExists,
+    if_exists: ExistingTokenHandling,
     now: Timestamp,
     entropy: &dyn Entropy,
 ) -> Result<bool, StoreError> {
     let write = store.begin_write().await?;
     write.lock_accounts().await?;
-    if if_exists == IfTokenExists::Keep && accounts::has_bootstrap_token(&write).await? {
+    if if_exists == ExistingTokenHandling::Keep && accounts::has_bootstrap_token(&write).await? {
         return Ok(false);
     }
     let admin = match accounts::account_by_name(&write, BOOTSTRAP_ACCOUNT).await? {
@@ -162,7 +164,7 @@ async fn set_bootstrap_token(
             SYSTEM_ACTOR,
             data,
         );
-        write_ledger(change_set, &write).await?;
+        write_change_set(change_set, &write).await?;
     }
     write.commit().await?;
     Ok(true)

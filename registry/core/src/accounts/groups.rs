@@ -29,7 +29,7 @@ pub async fn group_list(
     caller: &Caller,
     page: &PageRequest,
 ) -> Result<GroupList> {
-    caller.require(Permission::ReadAccounts)?;
+    caller.require_permission(Permission::ReadAccounts)?;
     let list = ListPage::new(&context.page_token_signer, caller, "groups", page)?;
     let mut rows =
         groups::group_page(&context.store, list.start_position()?, list.row_limit()).await?;
@@ -41,7 +41,7 @@ pub async fn group_list(
 }
 
 pub async fn group_show(context: &AppContext, caller: &Caller, name: &str) -> Result<Group> {
-    caller.require(Permission::ReadAccounts)?;
+    caller.require_permission(Permission::ReadAccounts)?;
     let row = groups::group_by_name(&context.store, ADMIN_ORIGIN, name).await?;
     let row = row.ok_or_else(|| AppError::no_group(name))?;
     load_group(&context.store, row).await
@@ -55,10 +55,10 @@ pub async fn group_put(
     members: &GroupMembers,
     if_match: &IfMatch,
 ) -> Result<Group> {
-    let admin = caller.require(Permission::Administer)?;
+    let admin = caller.require_permission(Permission::Administer)?;
     // A group with an invalid name cannot exist.
     check_name("group", name).map_err(|_| AppError::no_group(name))?;
-    check_members(&members.members)?;
+    check_member_names(&members.members)?;
     let write = context.store.begin_write().await?;
     write.lock_accounts().await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
@@ -73,7 +73,7 @@ pub async fn group_put(
         None => create_group(context, &write, name).await?,
     };
     let accounts = resolve_accounts(&write, &members.members).await?;
-    set_members(&write, &row, &accounts).await?;
+    set_group_members(&write, &row, &accounts).await?;
     let after = load_group(&write, row).await?;
     if before.as_ref() != Some(&after) {
         let data = json!({"group": name, "origin": ADMIN_ORIGIN, "members": after.members,
@@ -91,7 +91,7 @@ pub async fn group_delete(
     name: &str,
     if_match: &IfMatch,
 ) -> Result<()> {
-    let admin = caller.require(Permission::Administer)?;
+    let admin = caller.require_permission(Permission::Administer)?;
     let write = context.store.begin_write().await?;
     write.lock_accounts().await?;
     let row = groups::group_by_name(&write, ADMIN_ORIGIN, name).await?;
@@ -127,7 +127,7 @@ async fn create_group(
     Ok(row)
 }
 
-fn check_members(names: &[String]) -> Result<()> {
+fn check_member_names(names: &[String]) -> Result<()> {
     if names.len() > MAX_GROUP_MEMBERS {
         return Err(AppError::invalid(
             "/members",
@@ -138,7 +138,7 @@ fn check_members(names: &[String]) -> Result<()> {
     numbered.try_for_each(|(at, name)| check_name(&format!("/members/{at}"), name))
 }
 
-async fn set_members(
+async fn set_group_members(
     write: &WriteTransaction,
     group: &account_group::Model,
     accounts: &[account::Model],
@@ -152,7 +152,7 @@ async fn set_members(
         .iter()
         .filter(|account| !member_ids.contains(&account.id));
     let added: Vec<&account::Model> = added.collect();
-    check_group_limit(write, &added).await?;
+    check_account_group_limit(write, &added).await?;
     let row = |account: &account::Model| group_member::Model {
         group_id: group.id,
         account_id: account.id,
@@ -164,7 +164,10 @@ async fn set_members(
 }
 
 /// Rejects accounts that have reached the limit of groups.
-async fn check_group_limit(write: &WriteTransaction, accounts: &[&account::Model]) -> Result<()> {
+async fn check_account_group_limit(
+    write: &WriteTransaction,
+    accounts: &[&account::Model],
+) -> Result<()> {
     let ids: Vec<Uuid> = accounts.iter().map(|account| account.id).collect();
     let memberships = groups::groups_by_account(write, &ids).await?;
     let mut counts: HashMap<Uuid, usize> = HashMap::new();

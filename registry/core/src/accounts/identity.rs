@@ -29,7 +29,7 @@ const MAX_GROUPS: u64 = 10_000;
 
 /// Finds or creates the account of a token's subject and updates it by the token's claims. The account may be
 /// disabled.
-pub async fn account_for_subject(
+pub async fn resolve_subject_account(
     context: &AppContext,
     token_subject: &TokenSubject,
 ) -> Result<account::Model> {
@@ -50,7 +50,7 @@ pub async fn account_for_subject(
             return Ok(account);
         }
         if token_subject.issued_at == identity.claims_at
-            && is_current(store, &identity, &account, grant).await?
+            && is_account_current(store, &identity, &account, grant).await?
         {
             return Ok(account);
         }
@@ -72,7 +72,7 @@ fn reject_outdated_claims(
     Err(AppError::forbidden(text).with_refusal(RefusalReason::NotAdmitted))
 }
 
-async fn is_current(
+async fn is_account_current(
     db: &impl Executor,
     identity: &identity::Model,
     account: &account::Model,
@@ -108,9 +108,9 @@ async fn sync_account(
             .await?;
     let account = match identity {
         Some(identity) => {
-            update_account(&write, &mut change_set, identity, token_subject, grant).await?
+            update_identity_account(&write, &mut change_set, identity, token_subject, grant).await?
         }
-        None => create_account(&write, &mut change_set, token_subject, grant).await?,
+        None => create_identity_account(&write, &mut change_set, token_subject, grant).await?,
     };
     commit_changes(context, write, change_set).await?;
     Ok(account)
@@ -138,7 +138,7 @@ async fn reject_subject(
             identities::identity_by_subject(&write, &token_subject.issuer, &token_subject.subject)
                 .await?;
         if let Some(identity) = identity.filter(is_newer) {
-            end_access(&write, &mut change_set, identity, token_subject).await?;
+            end_account_access(&write, &mut change_set, identity, token_subject).await?;
         }
         commit_changes(context, write, change_set).await?;
     }
@@ -148,7 +148,7 @@ async fn reject_subject(
 
 /// Ends everything that an account has from its provider, and all its credentials. Roles set by an admin stay until
 /// the account is admitted again, and so does the role of the last enabled admin.
-async fn end_access(
+async fn end_account_access(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     identity: identity::Model,
@@ -173,7 +173,7 @@ async fn end_access(
         set_mapped_roles(&mut account, &mut updated_identity, &remaining);
     }
     account.access_ended_at = Some(change_set.now().0);
-    write.update_account(&account).await?;
+    write.update_account_access(&account).await?;
     write.update_identity(&updated_identity).await?;
     let tokens = write.delete_account_tokens(account.id, None).await?;
     write.delete_account_sessions(account.id).await?;
@@ -201,7 +201,7 @@ fn set_mapped_roles(account: &mut account::Model, identity: &mut identity::Model
     identity.roles = roles.to_string();
 }
 
-async fn create_account(
+async fn create_identity_account(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     token_subject: &TokenSubject,
@@ -269,7 +269,7 @@ async fn unused_account_name(
     ))
 }
 
-async fn update_account(
+async fn update_identity_account(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     identity: identity::Model,
@@ -296,7 +296,7 @@ async fn update_account(
     {
         set_mapped_roles(&mut account, &mut updated_identity, &grant.roles);
     }
-    write.update_account(&account).await?;
+    write.update_account_access(&account).await?;
     write.update_identity(&updated_identity).await?;
     let groups = match &grant.groups {
         Some(names) => {

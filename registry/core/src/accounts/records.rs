@@ -9,7 +9,9 @@ use a2a_registry_store::{Executor, accounts, groups};
 use data_encoding::BASE64URL_NOPAD;
 use uuid::Uuid;
 
-use crate::accounts::authentication::{TOKEN_PREFIX, sha256_hex, suspended_at, token_scopes};
+use crate::accounts::authentication::{
+    TOKEN_PREFIX, allowed_token_scopes, sha256_hex, suspended_since,
+};
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::name_rules::check_new_name;
@@ -36,7 +38,7 @@ pub fn new_account_row(
     }
 }
 
-pub fn set_roles(row: &mut account::Model, roles: &Roles) {
+pub fn set_account_roles(row: &mut account::Model, roles: &Roles) {
     row.role = roles.main_role().into();
     row.roles = Some(roles.to_string());
 }
@@ -69,7 +71,7 @@ pub fn new_token_row(
     }
 }
 
-pub fn new_secret(entropy: &dyn Entropy) -> String {
+pub fn new_token_secret(entropy: &dyn Entropy) -> String {
     let mut random = [0; 32];
     entropy.fill(&mut random);
     format!("{TOKEN_PREFIX}{}", BASE64URL_NOPAD.encode(&random))
@@ -92,13 +94,16 @@ pub fn token_view(context: &AppContext, row: token::Model, account: &account::Mo
     Token {
         id: row.id,
         account: account.name.clone(),
-        scopes: token_scopes(&row, &roles).iter().map(Into::into).collect(),
+        scopes: allowed_token_scopes(&row, &roles)
+            .iter()
+            .map(Into::into)
+            .collect(),
         name: row.name,
         prefix: row.prefix,
         created_at: Timestamp(row.created_at),
         expires_at: row.expires_at.map(Timestamp),
         last_used_at: row.last_used_at.map(Timestamp),
-        suspended_at: suspended_at(context, account),
+        suspended_at: suspended_since(context, account),
     }
 }
 

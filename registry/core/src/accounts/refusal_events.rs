@@ -9,22 +9,24 @@ use crate::commit::decision_maker::SYSTEM_ACTOR;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::Result;
-use crate::process_state::refusal_counters::{RefusalCount, RefusalSummary, SIGN_IN_LOG};
+use crate::process_state::refusal_counters::{
+    CredentialRefusalCount, CredentialRefusalSummary, SIGN_IN_LOG,
+};
 
 /// The subject of the event that counts all networks without an event of their own.
 const OTHER_NETWORKS: &str = "other networks";
 
 /// Writes an event for each network whose credentials or sign-ins were rejected since the last call, and a log line if
 /// some rejections were not logged individually. If the database fails, the next call writes the counts.
-pub async fn write_refusal_events(context: &AppContext) -> Result<()> {
+pub async fn write_credential_refusal_events(context: &AppContext) -> Result<()> {
     let Some(summary) = context.refusals.take_summary() else {
         return Ok(());
     };
-    if let Err(error) = append_events(context, &summary).await {
+    if let Err(error) = append_refusal_events(context, &summary).await {
         context.refusals.restore_summary(summary);
         return Err(error);
     }
-    for (network, count) in network_counts(&summary) {
+    for (network, count) in refusals_by_network(&summary) {
         let more = count.unlogged();
         if more > 0 {
             let reasons = &count.reasons;
@@ -35,7 +37,9 @@ pub async fn write_refusal_events(context: &AppContext) -> Result<()> {
     Ok(())
 }
 
-fn network_counts(summary: &RefusalSummary) -> impl Iterator<Item = (String, &RefusalCount)> {
+fn refusals_by_network(
+    summary: &CredentialRefusalSummary,
+) -> impl Iterator<Item = (String, &CredentialRefusalCount)> {
     let others = Some((OTHER_NETWORKS.to_owned(), &summary.others));
     summary
         .networks
@@ -44,11 +48,14 @@ fn network_counts(summary: &RefusalSummary) -> impl Iterator<Item = (String, &Re
         .chain(others.filter(|(_, count)| count.total() > 0))
 }
 
-async fn append_events(context: &AppContext, summary: &RefusalSummary) -> Result<()> {
+async fn append_refusal_events(
+    context: &AppContext,
+    summary: &CredentialRefusalSummary,
+) -> Result<()> {
     let until: Timestamp = context.now();
     let write = context.store.begin_write().await?;
     let mut change_set = ChangeSet::new(until, context.entropy.as_ref());
-    for (network, count) in network_counts(summary) {
+    for (network, count) in refusals_by_network(summary) {
         let data = json!({
             "count": count.total(), "reasons": count.reasons, "since": summary.since, "until": until,
         });

@@ -11,10 +11,10 @@ use a2a_registry_store::{Executor, WriteTransaction, accounts, sessions};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::accounts::admin_access::{require_admin_access, token_grants_admin};
-use crate::accounts::authentication::token_scopes;
+use crate::accounts::admin_access::{require_remaining_admin_access, token_grants_admin};
+use crate::accounts::authentication::allowed_token_scopes;
 use crate::accounts::records::{
-    check_account_name, new_account_row, new_secret, new_token_row, token_view,
+    check_account_name, new_account_row, new_token_row, new_token_secret, token_view,
 };
 use crate::commit::change_set::ChangeSet;
 use crate::commit::publish::commit_changes;
@@ -30,7 +30,7 @@ pub async fn token_create(
     caller: &Caller,
     new: &NewToken,
 ) -> Result<CreatedToken> {
-    let actor = caller.require(Permission::Read)?;
+    let actor = caller.require_permission(Permission::Read)?;
     let days = validate_new_token(new)?;
     let is_own = new.account.is_empty() || new.account == actor.name;
     if !is_own && !actor.has_permission(Permission::Administer) {
@@ -45,7 +45,7 @@ pub async fn token_create(
     let account = find_or_create_account(context, &write, &mut change_set, actor, new).await?;
     let scopes = new_token_scopes(new, &account, is_own.then_some(actor))?;
     enforce_token_limit(&write, &account, now).await?;
-    let secret = new_secret(context.entropy.as_ref());
+    let secret = new_token_secret(context.entropy.as_ref());
     let entropy = context.entropy.as_ref();
     let row = token::Model {
         expires_at: Some(now.plus_micros(i64::from(days) * DAY).0),
@@ -163,7 +163,7 @@ async fn enforce_token_limit(
     now: Timestamp,
 ) -> Result<()> {
     write.delete_account_tokens(account.id, Some(now.0)).await?;
-    if accounts::token_count(write, account.id, now.0).await? < MAX_TOKENS_PER_ACCOUNT {
+    if accounts::live_token_count(write, account.id, now.0).await? < MAX_TOKENS_PER_ACCOUNT {
         return Ok(());
     }
     Err(AppError::limit_reached(format!(
@@ -178,7 +178,7 @@ pub async fn token_list(
     caller: &Caller,
     page: &PageRequest,
 ) -> Result<TokenList> {
-    let actor = caller.require(Permission::Read)?;
+    let actor = caller.require_permission(Permission::Read)?;
     let account_filter = (!actor.has_permission(Permission::Administer)).then_some(actor.id);
     let list = ListPage::new(&context.page_token_signer, caller, "tokens", page)?;
     let mut rows = accounts::token_page(
@@ -229,8 +229,8 @@ pub async fn load_revocable_token(
     caller: &Caller,
     id: Uuid,
 ) -> Result<RevocableToken> {
-    let actor = caller.require(Permission::Read)?;
-    let (row, owner) = find_revocable_row(&context.store, actor, id).await?;
+    let actor = caller.require_permission(Permission::Read)?;
+    let (row, owner) = find_revocable_token(&context.store, actor, id).await?;
     let sessions =
         sessions::live_sessions_by_account(&context.store, owner.id, context.now().0).await?;
     let sessions = sessions.iter().filter(|one| one.token_id == Some(id));
@@ -240,7 +240,7 @@ pub async fn load_revocable_token(
     })
 }
 
-async fn find_revocable_row(
+async fn find_revocable_token(
     db: &impl Executor,
     actor: &CallerAccount,
     id: Uuid,
@@ -249,7 +249,7 @@ async fn find_revocable_row(
     let row = row
         .filter(|row| row.account_id == actor.id || actor.has_permission(Permission::Administer));
     let row = row.ok_or_else(|| AppError::no_token(id))?;
-    let missing_scope = || token_scopes(&row, &actor.roles).beyond(&actor.scopes);
+    let missing_scope = || allowed_token_scopes(&row, &actor.roles).beyond(&actor.scopes);
     if !actor.has_permission(Permission::Administer)
         && let Some(scope) = missing_scope()
     {
@@ -267,13 +267,13 @@ async fn find_revocable_row(
 /// Revokes a token. Rejects one of the caller's own that has more scopes than the calling token, and the last admin
 /// access.
 pub async fn token_revoke(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
-    let actor = caller.require(Permission::Read)?;
+    let actor = caller.require_permission(Permission::Read)?;
     let write = context.store.begin_write().await?;
     write.lock_accounts().await?;
-    let (row, owner) = find_revocable_row(&write, actor, id).await?;
+    let (row, owner) = find_revocable_token(&write, actor, id).await?;
     write.delete_token(id).await?;
     if token_grants_admin(context, &owner, &row)? {
-        require_admin_access(context, &write).await?;
+        require_remaining_admin_access(context, &write).await?;
     }
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let data = json!({"account": owner.name, "name": row.name});

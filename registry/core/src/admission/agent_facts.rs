@@ -39,7 +39,7 @@ struct FindingRule {
 }
 
 impl PolicySubject<'_> {
-    pub fn agent_facts(&self, rules: &AdmissionRules) -> AgentAttributes {
+    pub fn agent_attributes(&self, rules: &AdmissionRules) -> AgentAttributes {
         let (agent, card, version) = (self.agent, self.card, self.version);
         let interfaces = &card.interfaces;
         let hosts = interfaces.iter().map(endpoint_host);
@@ -81,7 +81,7 @@ impl PolicySubject<'_> {
             sponsor_present: agent.sponsor_id.is_some(),
             visibility: agent.visibility.as_str().to_owned(),
             allow_listed: rules.allows(&agent.domain),
-            change: change_name(self.change).to_owned(),
+            change: change_class_name(self.change).to_owned(),
         }
     }
 }
@@ -100,7 +100,7 @@ fn endpoint_host(interface: &Interface) -> String {
 }
 
 /// The name of a change in policies: `first` if nothing was approved.
-pub fn change_name(change: Option<ChangeClass>) -> &'static str {
+pub fn change_class_name(change: Option<ChangeClass>) -> &'static str {
     change.map_or("first", ChangeClass::as_str)
 }
 
@@ -111,7 +111,7 @@ pub fn trust_and_signature(
     binding: &DomainKeyBinding,
 ) -> (Option<TrustLevel>, SignatureState) {
     let signature = binding.signature_state(version.into());
-    let key_enrolled = binding.has_enrolled(&version.thumbprints);
+    let key_enrolled = binding.has_enrolled_key(&version.thumbprints);
     let level = match (
         agent.tls,
         binding.has_proof_covering(&version.standing),

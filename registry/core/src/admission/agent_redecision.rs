@@ -5,9 +5,9 @@ use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_store::{WriteTransaction, decisions};
 use uuid::Uuid;
 
-use crate::admission::decision::{redecide_pending, revoke_approval};
+use crate::admission::decision::{redecide_pending_version, revoke_approval};
 use crate::admission::policies::update_policy_hold;
-use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::POLICY_ACTOR;
 use crate::context::AppContext;
@@ -41,7 +41,7 @@ pub async fn apply_rules_to_agent(
         if change_set.lift_hold(&mut state, Hold::Denied, POLICY_ACTOR, reason) {
             has_event = true;
             // Versions that were fetched while the domain was denied have no decision yet.
-            redecide_pending(context, write, change_set, &mut state, POLICY_ACTOR).await?;
+            redecide_pending_version(context, write, change_set, &mut state, POLICY_ACTOR).await?;
         }
     }
     // An agent in a state of a later build is hidden from everyone, and left to that build.
@@ -51,7 +51,7 @@ pub async fn apply_rules_to_agent(
         has_event = true;
         revoke_approval(context, write, change_set, &mut state, POLICY_ACTOR).await?;
         // Nothing is decided for a denied domain, so no row would be written otherwise.
-        change_set.mark_changed(&mut state);
+        change_set.mark_agent_changed(&mut state);
     }
     update_policy_hold(context, write, change_set, &mut state).await?;
     match has_event {
@@ -70,7 +70,7 @@ pub async fn apply_rules_to_agent(
 async fn is_approved_by_approve_all(
     context: &AppContext,
     write: &WriteTransaction,
-    state: &AgentState,
+    state: &AgentChangeState,
 ) -> Result<bool> {
     let Some(approved) = state
         .agent

@@ -4,7 +4,7 @@ use a2a_card::{CardDiff, SignatureState, SignatureStates, diff_verified_cards};
 use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_domain::signature as domain;
 use a2a_registry_store::entity::{agent, card_body};
-use a2a_registry_store::versions::{self, VersionKey};
+use a2a_registry_store::versions::{self, VersionSummary};
 use a2a_registry_store::{Executor, StoreError};
 
 use crate::context::AppContext;
@@ -16,8 +16,8 @@ pub async fn classify_change(
     context: &AppContext,
     db: &impl Executor,
     agent: &agent::Model,
-    before: &VersionKey,
-    after: &VersionKey,
+    before: &VersionSummary,
+    after: &VersionSummary,
     binding: &DomainKeyBinding,
     loaded_bodies: &[card_body::Model],
 ) -> Result<ChangeClass, StoreError> {
@@ -44,11 +44,11 @@ pub fn diff_cards(
     after: &[u8],
     states: SignatureStates,
 ) -> Option<CardDiff> {
-    diff_verified_cards(before, after, Some(&owner_extension(context)), states).ok()
+    diff_verified_cards(before, after, Some(&owner_extension_uri(context)), states).ok()
 }
 
 /// The extension by which a card names its owner (docs/ownership.md#proofs).
-pub fn owner_extension(context: &AppContext) -> String {
+pub fn owner_extension_uri(context: &AppContext) -> String {
     format!("{}/ext/owner/v1", context.config.public_url())
 }
 

@@ -14,7 +14,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::sources::{card_url, coverage_kind, is_catalog};
+use crate::sources::{coverage_kind, is_catalog_source, source_card_url};
 
 #[derive(Debug, Default)]
 pub struct CoverageEvidence {
@@ -38,7 +38,8 @@ impl CoverageEvidence {
             .collect();
         let owners: Vec<Uuid> = owners.into_iter().collect();
         let owned = registrants::domains_by_owner(db, &owners).await?;
-        let facts = |row: &&domain::Model| (row.id, domain_facts(row, &proofs, &owned, now));
+        let facts =
+            |row: &&domain::Model| (row.id, domain_coverage_facts(row, &proofs, &owned, now));
         let mut evidence = Self {
             domains: domain_rows.iter().map(facts).collect(),
             registrants: HashMap::new(),
@@ -90,7 +91,7 @@ impl CoverageEvidence {
     ) -> Option<&'r str> {
         let (identifier, catalog) = (row.identifier.as_deref()?, catalog?);
         let is_own =
-            is_catalog(catalog) || self.catalog_coverage(catalog) == CoverageLevel::Covered;
+            is_catalog_source(catalog) || self.catalog_coverage(catalog) == CoverageLevel::Covered;
         is_own.then_some(identifier)
     }
 
@@ -116,7 +117,7 @@ impl CoverageEvidence {
         // Other sources of the same URL may already have a higher level.
         let same = domain_sources
             .clone()
-            .filter(|one| card_url(one) == row.url && one.domain_id == row.domain_id);
+            .filter(|one| source_card_url(one) == row.url && one.domain_id == row.domain_id);
         let others = same
             .map(|one| self.source_coverage(one, domain_sources.clone()))
             .max();
@@ -144,7 +145,7 @@ impl CoverageEvidence {
         let is_same_url = |one: &&source::Model| {
             one.domain_id == row.domain_id
                 && one.ended_at.is_none()
-                && card_url(one) == card_url(row)
+                && source_card_url(one) == source_card_url(row)
                 && (one.id == row.id || (yields_card(one) && yields_card(row)))
         };
         let same_url_sources = domain_sources.clone().filter(is_same_url);
@@ -198,7 +199,7 @@ fn verified_owner(row: &domain::Model) -> Option<Uuid> {
     row.owner_id.filter(|_| row.state == DomainState::Verified)
 }
 
-fn domain_facts(
+fn domain_coverage_facts(
     row: &domain::Model,
     proofs: &[proof::Model],
     owned_domains: &[(Uuid, String, String)],

@@ -15,10 +15,10 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::coverage::CoverageEvidence;
-use crate::admission::decision::{redecide_pending, revoke_approval};
+use crate::admission::decision::{redecide_pending_version, revoke_approval};
 use crate::admission::policies::update_policy_hold;
 use crate::admission::urn;
-use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::SYSTEM_ACTOR;
 use crate::context::AppContext;
@@ -113,7 +113,7 @@ pub async fn update_agent_coverage(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     coverage_state: &mut DomainCoverageState<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
 ) -> Result<()> {
     split_agent_sources(write, change_set, coverage_state, state).await?;
     let version_ids: BTreeSet<Uuid> = [state.agent.newest_version, state.agent.approved_version]
@@ -121,14 +121,14 @@ pub async fn update_agent_coverage(
         .flatten()
         .collect();
     let version_ids: Vec<Uuid> = version_ids.into_iter().collect();
-    let keys = versions::version_keys(write, &version_ids).await?;
+    let keys = versions::version_summaries(write, &version_ids).await?;
     for key in &keys {
         let (before, now) = (
-            change_set.coverage_level(key),
+            change_set.version_coverage_level(key),
             coverage_state.version_coverage(key.id),
         );
         if before != now {
-            change_set.set_coverage(key.id, now);
+            change_set.set_version_coverage(key.id, now);
             let data = json!({"digest": key.digest, "coverage": now.coverage()});
             change_set.add_agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM_ACTOR, data);
         }
@@ -171,7 +171,7 @@ pub async fn update_agent_coverage(
     {
         return revoke_approval(context, write, change_set, state, SYSTEM_ACTOR).await;
     }
-    redecide_pending(context, write, change_set, state, SYSTEM_ACTOR).await?;
+    redecide_pending_version(context, write, change_set, state, SYSTEM_ACTOR).await?;
     update_policy_hold(context, write, change_set, state).await
 }
 
@@ -181,7 +181,7 @@ async fn split_agent_sources(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     coverage_state: &mut DomainCoverageState<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
 ) -> Result<()> {
     let id = state.agent.id;
     let agent_sources = coverage_state.sources_of_agent(id);
@@ -213,7 +213,7 @@ async fn split_agent_sources(
         coverage_state.slots.insert(slot.clone());
         coverage_state.slots.remove(&state.agent.slot);
         state.agent.slot = slot;
-        change_set.mark_changed(state);
+        change_set.mark_agent_changed(state);
     }
     let ids: Vec<i64> = nominated_sources.iter().map(|(id, _)| *id).collect();
     write.detach_sources(&ids).await?;

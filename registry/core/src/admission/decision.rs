@@ -10,7 +10,7 @@ use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{decision, domain};
-use a2a_registry_store::versions::{self, VersionKey};
+use a2a_registry_store::versions::{self, VersionSummary};
 use a2a_registry_store::{WriteTransaction, accounts, decisions, domains};
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ use crate::admission::change_class::classify_change;
 use crate::admission::policies::{
     AdmissionCandidate, apply_policy_hold, evaluate_and_count_dry_runs,
 };
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::DecisionMaker;
 use crate::context::AppContext;
@@ -26,7 +26,7 @@ use crate::error::Result;
 use crate::signatures::DomainKeyBinding;
 
 pub struct AdmissionInput<'a> {
-    pub version: &'a VersionKey,
+    pub version: &'a VersionSummary,
     /// The class of the change from the served version; `None` if no version is served.
     pub change: Option<ChangeClass>,
     pub has_error: bool,
@@ -61,7 +61,7 @@ pub async fn decide_version(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     input: AdmissionInput<'_>,
 ) -> Result<AdmissionDecision> {
     let (key, change) = (input.version, input.change);
@@ -85,7 +85,7 @@ pub async fn decide_version(
         domain: &state.agent.domain,
         verified: input.domain.is_some_and(is_verified),
         change,
-        admitted: change_set.coverage_level(key).is_admitted(),
+        admitted: change_set.version_coverage_level(key).is_admitted(),
         has_error: input.has_error,
         signature_invalid,
         person_approved: registration_approval
@@ -98,7 +98,7 @@ pub async fn decide_version(
     match ruling {
         AdmissionDecision::Approved(rule) => {
             let approver = rule_approver(rule, registration_approval, policy_decision.permit);
-            change_set.approve(state, key, change, &approver);
+            change_set.approve_version(state, key, change, &approver);
         }
         AdmissionDecision::Rejected => {
             change_set.repeat_rejection(state, key, &DecisionMaker::by_rule(Rule::Person))
@@ -141,15 +141,15 @@ fn approvals_valid_since(context: &AppContext, now: Timestamp) -> i64 {
 }
 
 /// Applies the rules again to an agent's newest version, if that version is undecided.
-pub async fn redecide_pending(
+pub async fn redecide_pending_version(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     actor: &str,
 ) -> Result<()> {
     let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
-    let waits = versions::version_keys(write, &newest)
+    let waits = versions::version_summaries(write, &newest)
         .await?
         .iter()
         .any(|key| key.state == VersionState::Pending);
@@ -164,12 +164,12 @@ pub async fn decide_newest_version(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     actor: &str,
 ) -> Result<()> {
     let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
     let ids: Vec<Uuid> = newest.into_iter().chain(approved).collect();
-    let keys = versions::version_keys(write, &ids).await?;
+    let keys = versions::version_summaries(write, &ids).await?;
     let key = |id: Option<Uuid>| keys.iter().find(|key| Some(key.id) == id);
     let (Some(key), approved) = (key(newest), key(approved)) else {
         return Ok(());
@@ -205,7 +205,7 @@ pub async fn revoke_approval(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     actor: &str,
 ) -> Result<()> {
     // An agent in a state that only a later build knows is hidden from everyone, and left to that build.
@@ -213,7 +213,7 @@ pub async fn revoke_approval(
         return Ok(());
     }
     let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
-    let Some(key) = versions::version_keys(write, &newest).await?.pop() else {
+    let Some(key) = versions::version_summaries(write, &newest).await?.pop() else {
         return Ok(());
     };
     let approver = DecisionMaker {
@@ -231,7 +231,7 @@ pub async fn revoke_approval(
 
 pub async fn submitter_name(
     write: &WriteTransaction,
-    state: &AgentState,
+    state: &AgentChangeState,
 ) -> Result<Option<String>> {
     let submitter: Vec<Uuid> = state.agent.submitter.into_iter().collect();
     let submitter = accounts::accounts_by_ids(write, &submitter).await?.pop();

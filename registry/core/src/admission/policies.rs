@@ -9,13 +9,13 @@ use a2a_registry_policy::{
     Action, AgentAttributes, Effect, PolicyMatches, PolicyMode, PolicySet, Principal,
 };
 use a2a_registry_store::entity::{account, domain, version};
-use a2a_registry_store::versions::{self, VersionKey};
+use a2a_registry_store::versions::{self, VersionSummary};
 use a2a_registry_store::{Executor, WriteTransaction, accounts, domains, groups, waivers};
 use uuid::Uuid;
 
 use crate::accounts::authentication::policy_group_names;
-use crate::admission::agent_facts::{PolicySubject, change_name, split_words};
-use crate::commit::agent_state::AgentState;
+use crate::admission::agent_facts::{PolicySubject, change_class_name, split_words};
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::POLICY_ACTOR;
 use crate::context::AppContext;
@@ -37,7 +37,7 @@ pub struct AdmissionPolicyDecision {
 /// A version that policies evaluate.
 #[derive(Debug, Clone, Copy)]
 pub struct AdmissionCandidate<'a> {
-    pub version: &'a VersionKey,
+    pub version: &'a VersionSummary,
     /// The class of its change against the served content; `None` if nothing is served.
     pub change: Option<ChangeClass>,
     pub has_error: bool,
@@ -50,7 +50,7 @@ pub async fn evaluate_and_count_dry_runs(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &ChangeSet<'_>,
-    state: &AgentState,
+    state: &AgentChangeState,
     candidate: AdmissionCandidate<'_>,
 ) -> Result<AdmissionPolicyDecision, AppError> {
     let decision = evaluate_version(context, write, change_set, state, candidate).await?;
@@ -71,13 +71,14 @@ async fn evaluate_version(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &ChangeSet<'_>,
-    state: &AgentState,
+    state: &AgentChangeState,
     candidate: AdmissionCandidate<'_>,
 ) -> Result<AdmissionPolicyDecision, AppError> {
     let set = change_set.admission_policies(context, write).await?;
-    let matches = match set.has_custom(Action::Admit) {
+    let matches = match set.has_active_custom_policy(Action::Admit) {
         true => {
-            let facts = load_agent_facts(context, write, change_set, state, candidate).await?;
+            let facts =
+                load_version_attributes(context, write, change_set, state, candidate).await?;
             set.match_agent(Action::Admit, &facts)
         }
         false => {
@@ -89,7 +90,7 @@ async fn evaluate_version(
         true => registrant_principal(write, state.agent.submitter).await?,
         false => Principal::default(),
     };
-    let waived_policies = match set.has_custom(Action::Admit) {
+    let waived_policies = match set.has_active_custom_policy(Action::Admit) {
         true => load_waived_policies(context, write, state.agent.id, candidate.version).await?,
         false => Vec::new(),
     };
@@ -112,7 +113,7 @@ fn evaluate_admission(
     let waived = set.forbid_indices(waived_policies);
     let decision = set.decide(Action::Admit, principal, matches, &waived);
     let dry_run_positions =
-        set.dry_run_changes(Action::Admit, principal, matches, &waived, &decision);
+        set.decision_changing_dry_runs(Action::Admit, principal, matches, &waived, &decision);
     if !decision.allowed {
         return AdmissionPolicyDecision {
             permit: None,
@@ -148,18 +149,20 @@ fn select_permit(set: &PolicySet, permits: &[String]) -> Option<(Rule, Option<St
 fn default_policy_facts(
     context: &AppContext,
     change_set: &ChangeSet<'_>,
-    state: &AgentState,
+    state: &AgentChangeState,
     candidate: AdmissionCandidate<'_>,
 ) -> AgentAttributes {
     AgentAttributes {
         id: state.agent.id.to_string(),
         domain: state.agent.domain.clone(),
-        verified: candidate.domain.is_some_and(is_verified),
+        verified: candidate.domain.is_some_and(is_domain_verified),
         proof_methods: split_words(domain_proof_methods(candidate)),
-        covered: change_set.coverage_level(candidate.version).is_admitted(),
+        covered: change_set
+            .version_coverage_level(candidate.version)
+            .is_admitted(),
         has_error: candidate.has_error,
         allow_listed: context.rules.allows(&state.agent.domain),
-        change: change_name(candidate.change).to_owned(),
+        change: change_class_name(candidate.change).to_owned(),
         ..AgentAttributes::default()
     }
 }
@@ -172,16 +175,16 @@ fn domain_proof_methods<'a>(candidate: AdmissionCandidate<'a>) -> &'a str {
     methods.unwrap_or_default()
 }
 
-fn is_verified(row: &domain::Model) -> bool {
+fn is_domain_verified(row: &domain::Model) -> bool {
     row.state == DomainState::Verified
 }
 
 /// Loads all attributes of a version, including the changes made so far in this change set.
-async fn load_agent_facts(
+async fn load_version_attributes(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &ChangeSet<'_>,
-    state: &AgentState,
+    state: &AgentChangeState,
     candidate: AdmissionCandidate<'_>,
 ) -> Result<AgentAttributes, AppError> {
     let default_facts = default_policy_facts(context, change_set, state, candidate);
@@ -201,7 +204,7 @@ async fn load_agent_facts(
     let binding = DomainKeyBinding::load_for_domains(write, &domain).await?;
     let binding = binding.into_values().next().unwrap_or_default();
     let version = version::Model {
-        standing: change_set.coverage_level(candidate.version).into(),
+        standing: change_set.version_coverage_level(candidate.version).into(),
         ..row
     };
     let current_card = PolicySubject {
@@ -214,20 +217,20 @@ async fn load_agent_facts(
         is_admitted: default_facts.covered,
         change: candidate.change,
     };
-    Ok(current_card.agent_facts(&context.rules))
+    Ok(current_card.agent_attributes(&context.rules))
 }
 
 async fn load_waived_policies(
     context: &AppContext,
     write: &WriteTransaction,
     agent: Uuid,
-    version: &VersionKey,
+    version: &VersionSummary,
 ) -> Result<Vec<String>, AppError> {
     let now = context.now().0;
     let granted = waivers::active_waivers_by_agent(write, &[agent])
         .await?
         .into_iter();
-    let counts = granted.filter(|one| one.covers(&version.content_digest, now));
+    let counts = granted.filter(|one| one.covers_content(&version.content_digest, now));
     Ok(counts.map(|one| one.policy).collect())
 }
 
@@ -251,7 +254,7 @@ pub async fn registrant_principal(
 /// Puts an agent on hold if policies forbid its content, and lifts that hold if none does.
 pub fn apply_policy_hold(
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     forbidden_by: &[String],
 ) {
     match forbidden_by {
@@ -268,8 +271,8 @@ pub fn apply_policy_hold(
 }
 
 /// Whether policies could place or lift a hold on an agent.
-pub fn can_change_policy_hold(set: &PolicySet, state: &AgentState) -> bool {
-    let mut about = set.for_action(Action::Admit);
+pub fn can_change_policy_hold(set: &PolicySet, state: &AgentChangeState) -> bool {
+    let mut about = set.policies_for_action(Action::Admit);
     state.holds.contains(&Hold::Policy)
         || about.any(|(_, policy)| {
             policy.mode == PolicyMode::Enforce
@@ -284,7 +287,7 @@ pub async fn update_policy_hold(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
 ) -> Result<(), AppError> {
     let set = change_set.admission_policies(context, write).await?;
     if state.agent.retired_at.is_some() || !can_change_policy_hold(&set, state) {
@@ -292,7 +295,10 @@ pub async fn update_policy_hold(
     }
     let current_version = state.agent.approved_version.or(state.agent.newest_version);
     let version_ids: Vec<Uuid> = current_version.into_iter().collect();
-    let Some(key) = versions::version_keys(write, &version_ids).await?.pop() else {
+    let Some(key) = versions::version_summaries(write, &version_ids)
+        .await?
+        .pop()
+    else {
         return Ok(());
     };
     let row = versions::versions_by_ids(write, &version_ids).await?.pop();
@@ -323,7 +329,10 @@ mod tests {
     use crate::process_state::active_policy_sets::DefaultPolicyMatches;
 
     /// The decision by the built-in policies, with a set that has no policies about admission.
-    fn decide(facts: &AdmissionFacts<'_>, rules: &AdmissionRules) -> AdmissionDecision {
+    fn decide_by_default_policies(
+        facts: &AdmissionFacts<'_>,
+        rules: &AdmissionRules,
+    ) -> AdmissionDecision {
         let set = PolicySet::compile_with_defaults(1, &[], &default_policies(rules)).unwrap();
         let asked = AgentAttributes {
             domain: facts.domain.to_owned(),
@@ -331,7 +340,7 @@ mod tests {
             covered: facts.admitted,
             has_error: facts.has_error,
             allow_listed: rules.allows(facts.domain),
-            change: change_name(facts.change).to_owned(),
+            change: change_class_name(facts.change).to_owned(),
             ..AgentAttributes::default()
         };
         let matches = set.match_agent(Action::Admit, &asked);
@@ -348,7 +357,7 @@ mod tests {
         )
     }
 
-    fn facts(change: Option<ChangeClass>) -> AdmissionFacts<'static> {
+    fn admission_facts(change: Option<ChangeClass>) -> AdmissionFacts<'static> {
         AdmissionFacts {
             domain: "agents.example.com",
             verified: false,
@@ -361,7 +370,7 @@ mod tests {
         }
     }
 
-    fn rules(deny: &[&str], allow: &[&str], approve_all: bool) -> AdmissionRules {
+    fn test_admission_rules(deny: &[&str], allow: &[&str], approve_all: bool) -> AdmissionRules {
         let patterns = |list: &[&str]| {
             list.iter()
                 .map(|text| DomainPattern((*text).into()))
@@ -376,18 +385,27 @@ mod tests {
 
     #[test]
     fn the_first_rule_wins() {
-        let all = rules(&["*.example.com"], &["*.example.com"], true);
-        assert_eq!(decide(&facts(None), &all), AdmissionDecision::Denied);
+        let all = test_admission_rules(&["*.example.com"], &["*.example.com"], true);
+        assert_eq!(
+            decide_by_default_policies(&admission_facts(None), &all),
+            AdmissionDecision::Denied
+        );
         let rejected = AdmissionFacts {
             person_approved: Some(false),
-            ..facts(None)
+            ..admission_facts(None)
         };
         assert_eq!(
-            decide(&rejected, &rules(&[], &["*.example.com"], true)),
+            decide_by_default_policies(
+                &rejected,
+                &test_admission_rules(&[], &["*.example.com"], true)
+            ),
             AdmissionDecision::Rejected
         );
         assert_eq!(
-            decide(&facts(Some(ChangeClass::Critical)), &rules(&[], &[], true)),
+            decide_by_default_policies(
+                &admission_facts(Some(ChangeClass::Critical)),
+                &test_admission_rules(&[], &[], true)
+            ),
             AdmissionDecision::Approved(Rule::ApproveAll)
         );
     }
@@ -395,8 +413,8 @@ mod tests {
     /// However trusted the domain is, a card with an invalid signature waits for a person, whose decision counts.
     #[test]
     fn no_rule_admits_an_invalid_signature() {
-        let allow = rules(&[], &["*.example.com"], false);
-        let all = rules(&[], &["*.example.com"], true);
+        let allow = test_admission_rules(&[], &["*.example.com"], false);
+        let all = test_admission_rules(&[], &["*.example.com"], true);
         let changes = [
             None,
             Some(ChangeClass::None),
@@ -404,16 +422,16 @@ mod tests {
             Some(ChangeClass::High),
             Some(ChangeClass::Critical),
         ];
-        for rules in [&rules(&[], &[], false), &allow, &all] {
+        for rules in [&test_admission_rules(&[], &[], false), &allow, &all] {
             for change in changes {
                 for verified in [false, true] {
                     let invalid = AdmissionFacts {
                         verified,
                         signature_invalid: true,
-                        ..facts(change)
+                        ..admission_facts(change)
                     };
                     assert_eq!(
-                        decide(&invalid, rules),
+                        decide_by_default_policies(&invalid, rules),
                         AdmissionDecision::Pending,
                         "{invalid:?}"
                     );
@@ -425,23 +443,30 @@ mod tests {
                             person_approved: Some(person),
                             ..invalid
                         };
-                        assert_eq!(decide(&decided, rules), ruling, "{decided:?}");
+                        assert_eq!(
+                            decide_by_default_policies(&decided, rules),
+                            ruling,
+                            "{decided:?}"
+                        );
                     }
                 }
             }
         }
-        let denied = rules(&["*.example.com"], &[], true);
+        let denied = test_admission_rules(&["*.example.com"], &[], true);
         let invalid = AdmissionFacts {
             signature_invalid: true,
-            ..facts(None)
+            ..admission_facts(None)
         };
-        assert_eq!(decide(&invalid, &denied), AdmissionDecision::Denied);
+        assert_eq!(
+            decide_by_default_policies(&invalid, &denied),
+            AdmissionDecision::Denied
+        );
     }
 
     /// The result for one card applies to every other card with the same attributes in the built-in policies.
     #[test]
     fn shipped_policies_ask_for_the_facts_alone_by_which_they_are_evaluated_once() {
-        let set = default_policies(&rules(&[], &["*.example.com"], false));
+        let set = default_policies(&test_admission_rules(&[], &["*.example.com"], false));
         let set = PolicySet::compile_with_defaults(1, &[], &set).unwrap();
         let known = DefaultPolicyMatches::default();
         for place in 0..160_usize {
@@ -475,46 +500,52 @@ mod tests {
 
     #[test]
     fn allowed_domains_stop_at_errors_and_critical_changes() {
-        let allow = rules(&[], &["*.example.com"], false);
+        let allow = test_admission_rules(&[], &["*.example.com"], false);
         assert_eq!(
-            decide(&facts(None), &allow),
+            decide_by_default_policies(&admission_facts(None), &allow),
             AdmissionDecision::Approved(Rule::AllowDomains)
         );
         assert_eq!(
-            decide(&facts(Some(ChangeClass::High)), &allow),
+            decide_by_default_policies(&admission_facts(Some(ChangeClass::High)), &allow),
             AdmissionDecision::Approved(Rule::AllowDomains)
         );
         assert_eq!(
-            decide(&facts(Some(ChangeClass::Critical)), &allow),
+            decide_by_default_policies(&admission_facts(Some(ChangeClass::Critical)), &allow),
             AdmissionDecision::Pending
         );
         let broken = AdmissionFacts {
             has_error: true,
-            ..facts(None)
+            ..admission_facts(None)
         };
-        assert_eq!(decide(&broken, &allow), AdmissionDecision::Pending);
+        assert_eq!(
+            decide_by_default_policies(&broken, &allow),
+            AdmissionDecision::Pending
+        );
     }
 
     #[test]
     fn a_verified_domain_gets_its_first_card_and_small_changes_through() {
-        let none = rules(&[], &[], false);
+        let none = test_admission_rules(&[], &[], false);
         let verified = |change| AdmissionFacts {
             verified: true,
-            ..facts(change)
+            ..admission_facts(change)
         };
         assert_eq!(
-            decide(&verified(None), &none),
+            decide_by_default_policies(&verified(None), &none),
             AdmissionDecision::Approved(Rule::VerifiedDomain)
         );
         assert_eq!(
-            decide(&verified(Some(ChangeClass::High)), &none),
+            decide_by_default_policies(&verified(Some(ChangeClass::High)), &none),
             AdmissionDecision::Pending
         );
         assert_eq!(
-            decide(&facts(Some(ChangeClass::Low)), &none),
+            decide_by_default_policies(&admission_facts(Some(ChangeClass::Low)), &none),
             AdmissionDecision::Approved(Rule::LowChange)
         );
-        assert_eq!(decide(&facts(None), &none), AdmissionDecision::Pending);
+        assert_eq!(
+            decide_by_default_policies(&admission_facts(None), &none),
+            AdmissionDecision::Pending
+        );
     }
 
     /// A nomination waits for a person, even on an allowed or verified domain; a small change to a card that a person
@@ -524,17 +555,17 @@ mod tests {
         let nominated = |change| AdmissionFacts {
             verified: true,
             admitted: false,
-            ..facts(change)
+            ..admission_facts(change)
         };
-        let allow = rules(&[], &["*.example.com"], false);
+        let allow = test_admission_rules(&[], &["*.example.com"], false);
         for change in [None, Some(ChangeClass::High), Some(ChangeClass::Critical)] {
             assert_eq!(
-                decide(&nominated(change), &allow),
+                decide_by_default_policies(&nominated(change), &allow),
                 AdmissionDecision::Pending
             );
         }
         assert_eq!(
-            decide(&nominated(Some(ChangeClass::Low)), &allow),
+            decide_by_default_policies(&nominated(Some(ChangeClass::Low)), &allow),
             AdmissionDecision::Approved(Rule::LowChange)
         );
         let by_person = AdmissionFacts {
@@ -542,11 +573,11 @@ mod tests {
             ..nominated(None)
         };
         assert_eq!(
-            decide(&by_person, &allow),
+            decide_by_default_policies(&by_person, &allow),
             AdmissionDecision::Approved(Rule::Person)
         );
         assert_eq!(
-            decide(&nominated(None), &rules(&[], &[], true)),
+            decide_by_default_policies(&nominated(None), &test_admission_rules(&[], &[], true)),
             AdmissionDecision::Approved(Rule::ApproveAll)
         );
     }

@@ -8,7 +8,7 @@ use a2a_registry_policy::Action;
 use a2a_registry_store::{agents, settings};
 use uuid::Uuid;
 
-use crate::admission::decision::redecide_pending;
+use crate::admission::decision::redecide_pending_version;
 use crate::admission::policies::update_policy_hold;
 use crate::admission::rule_changes::redecide_open_reviews;
 use crate::commit::admission_policies::load_admission_policies;
@@ -29,16 +29,16 @@ const BATCH_SIZE: usize = 50;
 /// once: the first one makes the change, the others find nothing to do. Returns whether it finished. A failure does
 /// not stop the other agents; it is returned at the end, and retried in the next round. If the database fails as a
 /// whole, all agents remain to be checked.
-pub async fn reevaluate_holds(
+pub async fn reevaluate_policy_holds(
     context: &AppContext,
     is_cancelled: impl Fn() -> bool,
 ) -> Result<bool> {
     let mut failed = FailedAgents::default();
-    let result = match context.policy_sets.take_queued() {
+    let result = match context.policy_sets.take_queued_agents() {
         PendingReevaluation::All => {
             let ended = reevaluate_all_agents(context, &is_cancelled, &mut failed).await;
             if !matches!(ended, Ok(true)) {
-                context.policy_sets.requeue_all();
+                context.policy_sets.requeue_all_agents();
             }
             ended
         }
@@ -50,7 +50,7 @@ pub async fn reevaluate_holds(
             ended.map(|()| true)
         }
     };
-    context.policy_sets.requeue(&failed.agents);
+    context.policy_sets.requeue_agents(&failed.agents);
     match failed.first_error {
         Some(first) => result.and(Err(first)),
         None => result,
@@ -75,7 +75,7 @@ async fn reevaluate_all_agents(
         .map(|row| row.agent_id)
         .collect();
     reevaluate_agents(context, &held_agents, failed).await?;
-    if !set.has_custom(Action::Admit) {
+    if !set.has_active_custom_policy(Action::Admit) {
         let number = set.number().to_string();
         let settled = settings::setting_value(&context.store, REDECIDED_SET_SETTING).await?;
         if settled.unwrap_or_else(|| "0".to_owned()) == number {
@@ -140,7 +140,8 @@ async fn reevaluate_in_transaction(context: &AppContext, ids: &[Uuid]) -> Result
         if state.agent.retired_at.is_some() {
             continue;
         }
-        redecide_pending(context, &write, &mut change_set, &mut state, POLICY_ACTOR).await?;
+        redecide_pending_version(context, &write, &mut change_set, &mut state, POLICY_ACTOR)
+            .await?;
         update_policy_hold(context, &write, &mut change_set, &mut state).await?;
     }
     commit_changes(context, write, change_set).await

@@ -11,15 +11,15 @@ use a2a_registry_policy::{Action, AgentAttributes, PolicyMode, PolicySet, Princi
 use a2a_registry_store::entity::review;
 use a2a_registry_store::reviews::{self, ReviewFilter};
 use a2a_registry_store::rule_changes::{
-    ApprovedAgent, VersionFacts, agents_approved_by_rule, agents_with_hold, agents_without_hold,
-    verified_domain_ids, version_facts,
+    ApprovedAgent, VersionAdmissionFacts, agents_approved_by_rule, agents_with_hold,
+    agents_without_hold, verified_domain_ids, version_admission_facts,
 };
 use a2a_registry_store::{Executor, WriteTransaction};
 use uuid::Uuid;
 
-use crate::admission::agent_facts::change_name;
-use crate::admission::decision::redecide_pending;
-use crate::admission::rules_lease::register_rules;
+use crate::admission::agent_facts::change_class_name;
+use crate::admission::decision::redecide_pending_version;
+use crate::admission::rules_lease::register_process_rules;
 use crate::commit::admission_policies::load_admission_policies;
 use crate::commit::agent_state::load_agent_state;
 use crate::commit::change_set::ChangeSet;
@@ -43,9 +43,9 @@ const UNDECIDED_REASON: &str =
 pub async fn hide_forbidden_agents(context: &AppContext) -> Result<Vec<Uuid>, AppError> {
     let write = context.store.begin_write().await?;
     // This comes first: from here on no process decides by other rules what is read below.
-    let stored_run = register_rules(context, &write).await?;
+    let stored_run = register_process_rules(context, &write).await?;
     let mut forbidden = agents_to_deny(context, &write).await?;
-    forbidden.extend(agents_to_revoke(context, &write).await?);
+    forbidden.extend(agents_losing_approval(context, &write).await?);
     forbidden
         .extend(agents_with_changed_allowance(context, &write, &stored_run.allow_lists).await?);
     let forbidden: Vec<Uuid> = forbidden.into_iter().collect();
@@ -142,25 +142,25 @@ pub async fn agents_approved_by_approve_all(
 }
 
 /// The agents among these that no other rule is certain to approve again.
-async fn agents_to_revoke(
+async fn agents_losing_approval(
     context: &AppContext,
     write: &WriteTransaction,
 ) -> Result<impl Iterator<Item = Uuid>, AppError> {
     let approved = agents_approved_by_approve_all(context, write).await?;
-    let stay = agents_still_approved(context, write, &approved).await?;
+    let stay = agents_keeping_approval(context, write, &approved).await?;
     let leave = approved.into_iter().map(|agent| agent.id);
     Ok(leave.filter(move |id| !stay.contains(id)))
 }
 
 /// The agents among these that the built-in policies are certain to approve again, and that are served meanwhile.
-async fn agents_still_approved(
+async fn agents_keeping_approval(
     context: &AppContext,
     write: &WriteTransaction,
     agents: &[ApprovedAgent],
 ) -> Result<BTreeSet<Uuid>, AppError> {
     let set = load_admission_policies(context, write).await?;
     // Custom policies need whole cards, which would take long to read.
-    if agents.is_empty() || set.has_custom(Action::Admit) {
+    if agents.is_empty() || set.has_active_custom_policy(Action::Admit) {
         return Ok(BTreeSet::new());
     }
     let verified = verified_domain_ids(write).await?;
@@ -183,7 +183,7 @@ async fn agents_still_approved(
     let versions: Vec<Uuid> = trust_by_version.keys().copied().collect();
     let match_cache = DefaultPolicyMatches::default();
     let mut still_approved = BTreeSet::new();
-    for facts in version_facts(write, &versions).await? {
+    for facts in version_admission_facts(write, &versions).await? {
         if let Some((agent, trust)) = trust_by_version.get(&facts.id)
             && admits_as_first_card(&set, &match_cache, *trust, &facts)
         {
@@ -205,7 +205,7 @@ fn admits_as_first_card(
     set: &PolicySet,
     match_cache: &DefaultPolicyMatches,
     trust: DomainTrust,
-    version: &VersionFacts,
+    version: &VersionAdmissionFacts,
 ) -> bool {
     if version.signature.could_be(SignatureState::Invalid) {
         return false;
@@ -216,7 +216,7 @@ fn admits_as_first_card(
         allow_listed: trust.allow_listed,
         covered: level.is_some_and(|level| level.is_admitted()),
         has_error: version.has_error,
-        change: change_name(None).to_owned(),
+        change: change_class_name(None).to_owned(),
         ..AgentAttributes::default()
     };
     let matches = match_cache.evaluate(set, &facts);
@@ -280,7 +280,7 @@ pub async fn redecide_reviewed_agents(
 ) -> Result<(), AppError> {
     for review in open_reviews {
         let mut state = load_agent_state(write, review.agent_id).await?;
-        redecide_pending(context, write, change_set, &mut state, POLICY_ACTOR).await?;
+        redecide_pending_version(context, write, change_set, &mut state, POLICY_ACTOR).await?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ const DATABASE_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The delay before failed decisions are retried, long enough for the cause to be fixed.
 const FAILED_RETRY_DELAY: Duration = Duration::from_secs(900);
 
-pub fn start(context: &Arc<AppContext>, cancel: CancellationToken) -> JoinHandle<()> {
+pub fn start_rules_job(context: &Arc<AppContext>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
         let mut is_superseded = false;

@@ -51,7 +51,7 @@ impl StoredRulesRun {
 
 /// Records that this process was started with its rules, before it reads what they forbid: after the commit no process
 /// decides by other rules. An interrupted run by the same rules continues. Returns the stored run.
-pub async fn register_rules(
+pub async fn register_process_rules(
     context: &AppContext,
     write: &WriteTransaction,
 ) -> Result<StoredRulesRun> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::timestamp::MINUTE;
 use a2a_registry_store::entity::review;
-use a2a_registry_store::rule_changes::{agents_with_hold, open_admission_count};
+use a2a_registry_store::rule_changes::{agents_with_hold, open_admission_review_count};
 use a2a_registry_store::{WriteTransaction, reviews, settings};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -24,7 +24,7 @@ use crate::commit::change_set::ChangeSet;
 use crate::commit::publish::commit_and_publish_unlogged;
 use crate::context::AppContext;
 use crate::error::Result;
-use crate::process_state::rules_progress::RulesStage;
+use crate::process_state::rules_progress::RulesRunStage;
 
 /// The setting with the rules by which everything is decided; empty during a run by other rules.
 const DECIDED_RULES_SETTING: &str = "rules";
@@ -60,7 +60,7 @@ pub async fn redecide_by_changed_rules(
     let write = context.store.begin_write().await?;
     let mut stored_run = StoredRulesRun::lock(&write).await?;
     if stored_run.rules != context.rules.to_string() {
-        progress.set_stage(RulesStage::Superseded);
+        progress.set_stage(RulesRunStage::Superseded);
         return Ok(RulesRunEnd::Superseded);
     }
     let is_ours = stored_run
@@ -70,7 +70,7 @@ pub async fn redecide_by_changed_rules(
     let left = stored_run.until.saturating_sub(context.now().0);
     if !is_ours && (1..=LEASE_DURATION).contains(&left) {
         let (decided, total) = (stored_run.decided, stored_run.total);
-        progress.set_stage(RulesStage::Elsewhere { decided, total });
+        progress.set_stage(RulesRunStage::Elsewhere { decided, total });
         return Ok(RulesRunEnd::OtherProcess);
     }
     let decided = settings::setting_value(&write, DECIDED_RULES_SETTING).await?;
@@ -84,14 +84,14 @@ pub async fn redecide_by_changed_rules(
     stored_run.store(&write).await?;
     write.commit().await?;
     let mut run = RulesRun::begin(context, stored_run).await?;
-    let end = run.run(cancel).await?;
+    let end = run.decide_all_batches(cancel).await?;
     progress.set_stage(match end {
-        RulesRunEnd::Decided => RulesStage::Decided,
-        RulesRunEnd::Superseded => RulesStage::Superseded,
-        RulesRunEnd::Failed => RulesStage::Failed {
+        RulesRunEnd::Decided => RulesRunStage::Decided,
+        RulesRunEnd::Superseded => RulesRunStage::Superseded,
+        RulesRunEnd::Failed => RulesRunStage::Failed {
             count: run.failed_count,
         },
-        RulesRunEnd::OtherProcess | RulesRunEnd::Cancelled => RulesStage::Waiting,
+        RulesRunEnd::OtherProcess | RulesRunEnd::Cancelled => RulesRunStage::Waiting,
     });
     Ok(end)
 }
@@ -146,7 +146,7 @@ impl<'a> RulesRun<'a> {
         stored.reviews_done |= is_decided;
         let open_count = match stored.reviews_done {
             true => 0,
-            false => open_admission_count(store, stored.after).await?,
+            false => open_admission_review_count(store, stored.after).await?,
         };
         let undecided = agents_with_hold(store, Hold::RulesChanged).await?;
         let mut agents: BTreeSet<Uuid> = undecided.into_iter().map(|(id, _)| id).collect();
@@ -161,7 +161,7 @@ impl<'a> RulesRun<'a> {
             tracing::info!(decided, total, "deciding by the changed rules");
             context
                 .rules_progress
-                .set_stage(RulesStage::Deciding { decided, total });
+                .set_stage(RulesRunStage::Deciding { decided, total });
         }
         Ok(Self {
             context,
@@ -172,7 +172,7 @@ impl<'a> RulesRun<'a> {
         })
     }
 
-    async fn run(&mut self, cancel: &CancellationToken) -> Result<RulesRunEnd> {
+    async fn decide_all_batches(&mut self, cancel: &CancellationToken) -> Result<RulesRunEnd> {
         let mut end = self.decide_reviews(cancel).await?;
         let agents = std::mem::take(&mut self.agents);
         for some in agents.chunks(BATCH_SIZE) {
@@ -254,7 +254,7 @@ impl<'a> RulesRun<'a> {
     ) -> Result<Option<RulesRunEnd>> {
         let context = self.context;
         let write = context.store.begin_write().await?;
-        if let Some(end) = self.lock(&write).await? {
+        if let Some(end) = self.lock_stored_run(&write).await? {
             return Ok(Some(end));
         }
         let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
@@ -282,7 +282,7 @@ impl<'a> RulesRun<'a> {
     }
 
     /// Locks the stored run; returns how the run has ended for this process, if it has.
-    async fn lock(&self, write: &WriteTransaction) -> Result<Option<RulesRunEnd>> {
+    async fn lock_stored_run(&self, write: &WriteTransaction) -> Result<Option<RulesRunEnd>> {
         let present = StoredRulesRun::lock(write).await?;
         if present.rules != self.stored.rules {
             return Ok(Some(RulesRunEnd::Superseded));
@@ -298,7 +298,7 @@ impl<'a> RulesRun<'a> {
         let context = self.context;
         context
             .rules_progress
-            .set_stage(RulesStage::Deciding { decided, total });
+            .set_stage(RulesRunStage::Deciding { decided, total });
         if decided / DECISIONS_PER_LOG == decided_before / DECISIONS_PER_LOG {
             return;
         }
@@ -326,7 +326,7 @@ impl<'a> RulesRun<'a> {
     /// Releases the lease with the result: complete, or the position from which the next run continues.
     async fn finish(&self, is_complete: bool) -> Result<RulesRunEnd> {
         let write = self.context.store.begin_write().await?;
-        if let Some(end) = self.lock(&write).await? {
+        if let Some(end) = self.lock_stored_run(&write).await? {
             return Ok(end);
         }
         let mut stored = StoredRulesRun {

@@ -9,7 +9,7 @@ use a2a_registry_store::entity::domain;
 use a2a_registry_store::{WriteTransaction, agents};
 use serde_json::json;
 
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::SYSTEM_ACTOR;
 use crate::error::Result;
@@ -20,7 +20,7 @@ use crate::error::Result;
 pub async fn assign_urn<'i>(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     row: &domain::Model,
     identifiers: impl Iterator<Item = &'i str>,
     name: &str,

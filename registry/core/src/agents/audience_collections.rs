@@ -71,11 +71,11 @@ pub(super) async fn set_audience_collections(
         }
     }
     let is_wider = !ids.is_subset(&current_ids);
-    apply_collections(agent, &ids, selected);
+    apply_audience_collections(agent, &ids, selected);
     Ok(is_wider)
 }
 
-fn apply_collections<'a>(
+fn apply_audience_collections<'a>(
     agent: &mut agent::Model,
     ids: &BTreeSet<Uuid>,
     rows: impl IntoIterator<Item = &'a collection::Model>,
@@ -92,7 +92,7 @@ fn apply_collections<'a>(
 }
 
 /// Updates the agents that name a collection after this write changed its audience or deleted it.
-pub async fn update_audience_agents(
+pub async fn update_agents_naming_collection(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     collection: Uuid,
@@ -106,18 +106,18 @@ pub async fn update_audience_agents(
         let rows = collections_by_ids(write, &ids).await?;
         let ids: BTreeSet<Uuid> = rows.iter().map(|row| row.id).collect();
         let before = state.agent.clone();
-        apply_collections(&mut state.agent, &ids, &rows);
+        apply_audience_collections(&mut state.agent, &ids, &rows);
         if state.agent == before {
             continue;
         }
-        change_set.mark_changed(&mut state);
+        change_set.mark_agent_changed(&mut state);
         let data = json!({"collection": name});
         change_set.add_agent_event(EventKind::AgentUpdated, row.id, actor, data);
     }
     Ok(())
 }
 
-pub(super) async fn collection_names(
+pub(super) async fn audience_collection_names(
     db: &impl Executor,
     agent: &agent::Model,
 ) -> Result<Vec<String>, StoreError> {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::agents::policy_attributes::{is_visibility_policy_free, visibility_labels_by_agent};
 use crate::agents::views::{is_domain_state_known, is_own_agent, require_visible_agent};
 use crate::context::AppContext;
-use crate::database_health::require_recent_contact;
+use crate::database_health::require_recent_database_contact;
 use crate::error::{AppError, Result};
 use crate::process_state::card_cache::{ServedCard, ServedCardEntry};
 use crate::sources::agent_card_url;
@@ -29,7 +29,7 @@ pub async fn load_agent_card(
     agent: &str,
     version: Option<&str>,
 ) -> Result<Arc<ServedCard>> {
-    require_recent_contact(context)?;
+    require_recent_database_contact(context)?;
     if let Some(digest) = version {
         return load_visible_version_card(context, caller, agent, digest).await;
     }
@@ -54,7 +54,7 @@ pub async fn load_agent_card(
 fn cached_card(context: &AppContext, id: Uuid) -> Option<Arc<ServedCardEntry>> {
     let current_stamps = (
         context.change_counters.count(id),
-        context.policy_sets.set_numbers(),
+        context.policy_sets.evaluation_set_numbers(),
     );
     let entry = context.card_cache.by_agent.get(&id)?;
     ((entry.stamp, entry.policies) == current_stamps).then_some(entry)
@@ -103,7 +103,7 @@ async fn load_served_card(
     // The stamp is read before the database, so that a change in between is detected later.
     let (stamp, policies) = (
         context.change_counters.count(id),
-        context.policy_sets.set_numbers(),
+        context.policy_sets.evaluation_set_numbers(),
     );
     if let Some(entry) = cached_card(context, id) {
         return Ok(entry);
@@ -122,7 +122,7 @@ async fn load_served_card(
         .ok_or_else(missing)?;
     let listed = is_listed(&row, &holds);
     let approved = row.approved_version.ok_or_else(missing)?;
-    let version = versions::version_keys(&context.store, &[approved])
+    let version = versions::version_summaries(&context.store, &[approved])
         .await?
         .pop();
     let card = load_card_by_digest(context, &version.ok_or_else(missing)?.digest).await?;

@@ -124,15 +124,15 @@ impl AgentExcerpt<'_> {
             entry.display_name = last.chars().take(MAX_NAME_CHARS).collect();
         }
         if is_publisher_domain(publisher) {
-            entry.trust_manifest = self.is_proved().then(|| TrustManifest {
-                identity: did_web(publisher),
+            entry.trust_manifest = self.has_covering_proof().then(|| TrustManifest {
+                identity: did_web_identifier(publisher),
                 identity_type: Some("did".to_owned()),
                 attestations: self.attestations(&entry.url),
             });
             let provider = self.provider.as_ref();
             let organization = provider.and_then(|one| one.organization.as_deref());
             entry.publisher = Some(Publisher {
-                identifier: did_web(publisher),
+                identifier: did_web_identifier(publisher),
                 display_name: organization.unwrap_or(publisher).to_owned(),
             });
         }
@@ -150,15 +150,17 @@ impl AgentExcerpt<'_> {
             version: self.version.as_deref().map(str::to_owned),
             updated_at: self.liveness.last_changed.as_deref().map(str::to_owned),
             digest: Some(self.card_digest.to_string()),
-            tags: deduplicate_bounded(self.tags.iter().map(|tag| tag.to_lowercase())),
-            capabilities: deduplicate_bounded(self.skills.iter().map(|skill| skill.id.to_string())),
-            metadata: self.metadata(),
+            tags: deduplicate_within_limits(self.tags.iter().map(|tag| tag.to_lowercase())),
+            capabilities: deduplicate_within_limits(
+                self.skills.iter().map(|skill| skill.id.to_string()),
+            ),
+            metadata: self.entry_metadata(),
             ..Entry::default()
         }
     }
 
     /// Whether the domain is verified and its proof covers the card.
-    fn is_proved(&self) -> bool {
+    fn has_covering_proof(&self) -> bool {
         self.trust.domain == "verified" && self.trust.level.as_deref() != Some("L0")
     }
 
@@ -173,17 +175,17 @@ impl AgentExcerpt<'_> {
         attestation.into_iter().collect()
     }
 
-    fn metadata(&self) -> Map<String, Value> {
+    fn entry_metadata(&self) -> Map<String, Value> {
         let versions = self.interfaces.iter();
         let versions = versions.filter_map(|one| one.protocol_version.as_deref());
         let bindings = self.interfaces.iter().map(|one| one.binding.as_ref());
         let mut metadata = Map::new();
         for (name, list) in [
-            ("a2aProtocolVersion", join_sorted(versions)),
-            ("a2aTransports", join_sorted(bindings)),
+            ("a2aProtocolVersion", join_sorted_unique(versions)),
+            ("a2aTransports", join_sorted_unique(bindings)),
             (
                 "authSchemes",
-                join_sorted(self.auth.iter().map(Cow::as_ref)),
+                join_sorted_unique(self.auth.iter().map(Cow::as_ref)),
             ),
             ("lifecycle", self.lifecycle.to_string()),
             (
@@ -296,11 +298,11 @@ pub fn urn_publisher(identifier: &str) -> Option<&str> {
     fits.then_some(publisher)
 }
 
-fn did_web(domain: &str) -> String {
+fn did_web_identifier(domain: &str) -> String {
     format!("did:web:{domain}")
 }
 
-fn deduplicate_bounded(texts: impl Iterator<Item = String>) -> Vec<String> {
+fn deduplicate_within_limits(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut unique: Vec<String> = Vec::new();
     for text in texts {
         if !text.is_empty() && text.len() <= MAX_VALUE_BYTES && !unique.contains(&text) {
@@ -313,7 +315,7 @@ fn deduplicate_bounded(texts: impl Iterator<Item = String>) -> Vec<String> {
     unique
 }
 
-fn join_sorted<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+fn join_sorted_unique<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let texts: BTreeMap<&str, ()> = texts.map(|text| (text, ())).collect();
     texts.into_keys().collect::<Vec<_>>().join(",")
 }

@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 
 use crate::admission::change_class::{classify_diff, diff_cards, signature_states};
 use crate::agents::views::{
-    is_own_agent, load_key_binding, require_visible_agent, require_visible_version,
+    is_own_agent, load_domain_key_binding, require_visible_agent, require_visible_version,
 };
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
@@ -59,7 +59,7 @@ pub async fn agent_diff(
         }
         (None, _) => newest_before(Some(to.id)).await?,
     };
-    let key_binding = load_key_binding(context, row.domain_id).await?;
+    let key_binding = load_domain_key_binding(context, row.domain_id).await?;
     let from = from.as_ref().unwrap_or(&to);
     let old_body = versions::body_by_digest(&context.store, &from.digest).await?;
     let new_body = versions::body_by_digest(&context.store, &to.digest).await?;

@@ -17,8 +17,8 @@ use crate::admission::agent_facts::{agent_labels, deduplicate, provider_organiza
 use crate::agents::catalog_entry::{AgentExcerpt, entry_attributes};
 use crate::agents::duplicates;
 use crate::agents::hit_limits::truncate_summary;
-use crate::agents::hit_members::{mark_hidden_members, mark_hidden_skill_members};
-use crate::agents::policy_attributes::{listed_attributes, visibility_labels};
+use crate::agents::hit_members::{mark_hidden_hit_members, mark_hidden_skill_members};
+use crate::agents::policy_attributes::{agent_visibility_labels, listed_attributes};
 use crate::agents::records::{AgentRecord, build_records, current_version_id};
 use crate::commit::agent_rows::AgentRows;
 use crate::context::AppContext;
@@ -68,7 +68,7 @@ pub fn build_summary(context: &AppContext, record: &AgentRecord) -> Summary {
         auth: auth_labels(card),
         labels: agent_labels(agent),
         trust: record.trust(),
-        lifecycle: record.effective_lifecycle().into(),
+        lifecycle: record.shown_lifecycle().into(),
         deprecation: record.deprecation(),
         visibility: record.states.visibility.into(),
         liveness: record.liveness(),
@@ -84,14 +84,14 @@ fn build_links(context: &AppContext, record: &AgentRecord) -> Links {
         card: format!("{base}/v1/agents/{id}/card"),
         page: format!("{base}/agents/{id}/"),
         resolver: format!("{base}/agents/{id}/"),
-        origin: card_url(&record.sources),
+        origin: publisher_card_url(&record.sources),
         similar: format!("{base}/v1/agents/{id}/similar"),
     }
 }
 
 /// The URL at which the publisher serves a card: among several, the one that responds best, preferably a well-known
 /// one. `None` if only catalogs contain the card.
-fn card_url(sources: &[source::Model]) -> Option<String> {
+fn publisher_card_url(sources: &[source::Model]) -> Option<String> {
     let is_inline =
         |source: &source::Model| Url::parse(&source.url).is_ok_and(|url| url.fragment().is_some());
     let own = sources.iter().filter(|source| !is_inline(source));
@@ -100,7 +100,7 @@ fn card_url(sources: &[source::Model]) -> Option<String> {
         (is_failing, source.kind.known_value(), source.id)
     })?;
     if best.kind != SourceKind::WellKnown {
-        return Some(sources::card_url(best).to_owned());
+        return Some(sources::source_card_url(best).to_owned());
     }
     let origin = best.url.trim_end_matches('/');
     let usual = || format!("{origin}/.well-known/agent-card.json");
@@ -108,7 +108,7 @@ fn card_url(sources: &[source::Model]) -> Option<String> {
 }
 
 /// The search document of an agent.
-pub fn build_document(
+pub fn build_agent_document(
     context: &AppContext,
     record: &AgentRecord,
 ) -> Result<AgentDocument, AppError> {
@@ -138,9 +138,9 @@ pub fn build_document(
         other_texts: card.other_texts.clone(),
         facets: FacetMap::from_fn(|facet| agent_attributes.facet_values(facet)),
         skills,
-        visible_to: visibility_labels(context, record),
-        lookup_keys: deduplicate(lookup_keys(record)),
-        duplicate_key: duplicates::duplicate_key(card, &record.version.content_digest),
+        visible_to: agent_visibility_labels(context, record),
+        lookup_keys: deduplicate(agent_lookup_keys(record)),
+        duplicate_key: duplicates::duplicate_group_key(card, &record.version.content_digest),
         preference: duplicates::duplicate_preference(card, &record.agent.domain, trust),
         created_at: record.agent.created_at,
         updated_at: record.version.observed_at,
@@ -178,7 +178,7 @@ fn render_hit_and_skills(
         let text = String::from_utf8_lossy(&hit).replacen(EMPTY_SKILLS, "", 1);
         hit = text.into_bytes();
     }
-    let hit = mark_hidden_members(&hit).map_err(|error| serialization_error(&error))?;
+    let hit = mark_hidden_hit_members(&hit).map_err(|error| serialization_error(&error))?;
     let skills = card.skills.iter().zip(&hit_skills);
     let skills = skills.map(|(skill, shown)| render_skill(skill, shown));
     Ok((hit, skills.collect::<Result<_, _>>()?))
@@ -216,7 +216,7 @@ pub fn name_lookup_key(name: &str) -> String {
     format!("name:{}", name.trim().to_lowercase())
 }
 
-fn lookup_keys(record: &AgentRecord) -> Vec<String> {
+fn agent_lookup_keys(record: &AgentRecord) -> Vec<String> {
     let mut keys = vec![
         format!("digest:{}", record.version.digest),
         format!("digest:{}", record.version.content_digest),
@@ -237,7 +237,7 @@ fn lookup_keys(record: &AgentRecord) -> Vec<String> {
             urls.push(format!("{origin}/.well-known/agent.json"));
         } else {
             urls.push(source.url.clone());
-            urls.push(sources::card_url(source).to_owned());
+            urls.push(sources::source_card_url(source).to_owned());
         }
     }
     for url in urls {
@@ -250,7 +250,7 @@ fn lookup_keys(record: &AgentRecord) -> Vec<String> {
 
 /// Loads the documents of these agents, and the ids of agents to remove. An agent that cannot be read is in neither
 /// list.
-pub async fn load_documents(
+pub async fn load_agent_documents(
     context: &AppContext,
     ids: &[Uuid],
 ) -> Result<(Vec<AgentDocument>, Vec<Uuid>), AppError> {
@@ -260,11 +260,14 @@ pub async fn load_documents(
     let indexed_ids: HashSet<Uuid> = shown.map(|row| row.id).collect();
     let candidates = ids.iter().copied();
     let removed_ids = candidates.filter(|id| !indexed_ids.contains(id)).collect();
-    Ok((build_documents(context, &read_tx, rows).await?, removed_ids))
+    Ok((
+        build_agent_documents(context, &read_tx, rows).await?,
+        removed_ids,
+    ))
 }
 
 /// Loads the documents of the next agents by id, and the id to continue after; `None` at the end.
-pub async fn load_documents_after(
+pub async fn load_agent_documents_after(
     context: &AppContext,
     after: Option<Uuid>,
     limit: u64,
@@ -274,7 +277,7 @@ pub async fn load_documents_after(
     let last = rows.last().map(|row| row.id);
     rows.retain(is_indexed);
     let rows = AgentRows::load(&read_tx, rows).await?;
-    Ok((build_documents(context, &read_tx, rows).await?, last))
+    Ok((build_agent_documents(context, &read_tx, rows).await?, last))
 }
 
 /// Whether the index contains an agent: it is not retired, and has a card.
@@ -283,7 +286,7 @@ fn is_indexed(row: &agent::Model) -> bool {
 }
 
 /// Builds the documents of these agents; agents without one are left out.
-pub async fn build_documents(
+pub async fn build_agent_documents(
     context: &AppContext,
     db: &impl Executor,
     mut rows: AgentRows,
@@ -292,7 +295,7 @@ pub async fn build_documents(
     let records = build_records(db, rows).await?;
     records
         .iter()
-        .map(|record| build_document(context, record))
+        .map(|record| build_agent_document(context, record))
         .collect()
 }
 
@@ -304,13 +307,13 @@ mod tests {
     use a2a_registry_domain::timestamp::Timestamp;
 
     use super::*;
-    use crate::sources::new_source;
+    use crate::sources::new_source_row;
 
     fn source(id: i64, kind: SourceKind, url: &str, state: SourceState) -> source::Model {
         source::Model {
             id,
             liveness: state.into(),
-            ..new_source(1, kind, url.into(), Timestamp(0))
+            ..new_source_row(1, kind, url.into(), Timestamp(0))
         }
     }
 
@@ -354,7 +357,11 @@ mod tests {
                 None,
             ),
         ] {
-            assert_eq!(card_url(&sources).as_deref(), expected, "{sources:?}");
+            assert_eq!(
+                publisher_card_url(&sources).as_deref(),
+                expected,
+                "{sources:?}"
+            );
         }
     }
 }

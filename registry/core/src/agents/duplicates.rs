@@ -9,9 +9,9 @@ const OWN_DOMAIN_PREFERENCE: u8 = 8;
 
 /// The key that an agent shares with its duplicates: its name and first endpoint. Cards of the same content share
 /// both, unless their addresses are relative. If a card lacks one of them, only copies of its content are duplicates.
-pub fn duplicate_key(card: &AgentCard, content_digest: &str) -> u128 {
+pub fn duplicate_group_key(card: &AgentCard, content_digest: &str) -> u128 {
     let name = card.name.trim().to_lowercase();
-    let parts = match first_endpoint(card).filter(|_| !name.is_empty()) {
+    let parts = match first_endpoint_and_tenant(card).filter(|_| !name.is_empty()) {
         Some((url, tenant)) => vec![name, url, tenant],
         None => vec![content_digest.to_owned()],
     };
@@ -26,7 +26,7 @@ pub fn duplicate_key(card: &AgentCard, content_digest: &str) -> u128 {
     half.fold(0, |key, byte| key << 8 | u128::from(*byte))
 }
 
-fn first_endpoint(card: &AgentCard) -> Option<(String, String)> {
+fn first_endpoint_and_tenant(card: &AgentCard) -> Option<(String, String)> {
     let first = card.interfaces.first()?;
     let url = match Url::parse(&first.url) {
         Ok(url) => url.to_string(),
@@ -73,7 +73,7 @@ mod tests {
 
     fn key_of(name: &str, url: &str, more: &str) -> u128 {
         let (card, digest) = card(name, url, more);
-        duplicate_key(&card, &digest)
+        duplicate_group_key(&card, &digest)
     }
 
     #[test]

@@ -19,7 +19,7 @@ const MAX_SKILL_TAG_BYTES: usize = 1024;
 /// Truncates the summary of an agent to the limits, with as many skills as are indexed; a hit shows
 /// [`MAX_SHOWN_SKILLS`] of them.
 pub fn truncate_summary(mut summary: Summary) -> Summary {
-    let mut truncator = Truncator::default();
+    let mut truncator = SummaryTruncator::default();
     truncator.cut_text(&mut summary.name, MAX_LINE_BYTES);
     truncator.cut_optional_text(&mut summary.description, MAX_DESCRIPTION_BYTES);
     truncator.cut_optional_text(&mut summary.version, MAX_LINE_BYTES);
@@ -56,12 +56,12 @@ pub fn truncate_summary(mut summary: Summary) -> Summary {
 }
 
 #[derive(Default)]
-struct Truncator {
+struct SummaryTruncator {
     /// Whether anything was truncated or omitted.
     is_cut: bool,
 }
 
-impl Truncator {
+impl SummaryTruncator {
     fn cut_text(&mut self, text: &mut String, max_bytes: usize) {
         if text.len() > max_bytes {
             text.truncate(text.floor_char_boundary(max_bytes));

@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 const HIDDEN_MARKER: char = '\t';
 
 /// The members of a JSON object in their order, each with its original text.
-struct RawMembers<'a>(Vec<(&'a str, &'a RawValue)>);
+struct RawJsonMembers<'a>(Vec<(&'a str, &'a RawValue)>);
 
-impl<'de> Deserialize<'de> for RawMembers<'de> {
+impl<'de> Deserialize<'de> for RawJsonMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
+        struct RawJsonMembersVisitor;
 
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = RawMembers<'de>;
+        impl<'de> Visitor<'de> for RawJsonMembersVisitor {
+            type Value = RawJsonMembers<'de>;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object")
@@ -30,36 +30,41 @@ impl<'de> Deserialize<'de> for RawMembers<'de> {
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(RawMembers(members))
+                Ok(RawJsonMembers(members))
             }
         }
 
-        deserializer.deserialize_map(MembersVisitor)
+        deserializer.deserialize_map(RawJsonMembersVisitor)
     }
 }
 
 /// Writes a hit with its default members first and markers around the others; its skills likewise.
-pub fn mark_hidden_members(hit: &[u8]) -> serde_json::Result<Vec<u8>> {
+pub fn mark_hidden_hit_members(hit: &[u8]) -> serde_json::Result<Vec<u8>> {
     let fields = HitFields::default();
-    let hit = write_object(
+    let hit = write_json_object(
         &String::from_utf8_lossy(hit),
         "",
         fields,
-        HiddenMembers::Marked,
+        HiddenMemberTreatment::Marked,
     )?;
     Ok(hit.into_bytes())
 }
 
 pub fn mark_hidden_skill_members(skill: &str) -> serde_json::Result<String> {
     let fields = HitFields::default();
-    write_object(skill, HitFields::SKILLS, fields, HiddenMembers::Marked)
+    write_json_object(
+        skill,
+        HitFields::SKILLS,
+        fields,
+        HiddenMemberTreatment::Marked,
+    )
 }
 
 /// A hit with the requested members and no others.
-pub fn select_members(hit: &[u8], fields: HitFields) -> Vec<u8> {
+pub fn select_hit_members(hit: &[u8], fields: HitFields) -> Vec<u8> {
     let text = std::str::from_utf8(hit).unwrap_or_default();
     if !fields.shows_default_summary() {
-        let selected = write_object(text, "", fields, HiddenMembers::Omitted);
+        let selected = write_json_object(text, "", fields, HiddenMemberTreatment::Omitted);
         // The index holds only objects, so the members can always be selected.
         return selected.map_or_else(|_| hit.to_vec(), String::into_bytes);
     }
@@ -72,7 +77,7 @@ pub fn select_members(hit: &[u8], fields: HitFields) -> Vec<u8> {
 
 /// The treatment of an object's members that are not shown by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HiddenMembers {
+enum HiddenMemberTreatment {
     /// They follow the others, enclosed in markers.
     Marked,
     /// They are omitted.
@@ -80,13 +85,13 @@ enum HiddenMembers {
 }
 
 /// Writes an object, which is the hit or within one of its members, with the members that `fields` selects first.
-fn write_object(
+fn write_json_object(
     json: &str,
     parent: &str,
     fields: HitFields,
-    hidden_members: HiddenMembers,
+    hidden_members: HiddenMemberTreatment,
 ) -> serde_json::Result<String> {
-    let RawMembers(members) = serde_json::from_str(json)?;
+    let RawJsonMembers(members) = serde_json::from_str(json)?;
     let is_shown = |name: &str| match parent {
         "" => fields.includes(name),
         within => fields.includes(&format!("{within}.{name}")),
@@ -96,12 +101,12 @@ fn write_object(
     let mut text = String::with_capacity(json.len() + 16);
     text.push('{');
     for (name, value) in shown {
-        write_member(&mut text, name, value, fields, hidden_members)?;
+        write_json_member(&mut text, name, value, fields, hidden_members)?;
     }
-    if hidden_members == HiddenMembers::Marked && !hidden.is_empty() {
+    if hidden_members == HiddenMemberTreatment::Marked && !hidden.is_empty() {
         text.push(HIDDEN_MARKER);
         for (name, value) in hidden {
-            write_member(&mut text, name, value, fields, hidden_members)?;
+            write_json_member(&mut text, name, value, fields, hidden_members)?;
         }
         text.push(HIDDEN_MARKER);
     }
@@ -109,12 +114,12 @@ fn write_object(
     Ok(text)
 }
 
-fn write_member(
+fn write_json_member(
     text: &mut String,
     name: &str,
     value: &RawValue,
     fields: HitFields,
-    hidden_members: HiddenMembers,
+    hidden_members: HiddenMemberTreatment,
 ) -> serde_json::Result<()> {
     if !matches!(text.trim_end_matches(HIDDEN_MARKER), "{") {
         text.push(',');
@@ -129,7 +134,7 @@ fn write_member(
     let skills: Vec<&RawValue> = serde_json::from_str(value.get())?;
     let skills = skills
         .into_iter()
-        .map(|skill| write_object(skill.get(), name, fields, hidden_members));
+        .map(|skill| write_json_object(skill.get(), name, fields, hidden_members));
     let skills = skills.collect::<serde_json::Result<Vec<_>>>()?;
     text.push('[');
     text.push_str(&skills.join(","));
@@ -169,36 +174,36 @@ mod tests {
     #[test]
     fn a_marked_hit_says_the_same_and_is_cut_to_its_usual_members() {
         let whole = hit();
-        let marked = mark_hidden_members(&serde_json::to_vec(&whole).unwrap()).unwrap();
+        let marked = mark_hidden_hit_members(&serde_json::to_vec(&whole).unwrap()).unwrap();
         assert_eq!(read(&marked), whole);
         assert_eq!(
-            mark_hidden_members(&marked).unwrap(),
+            mark_hidden_hit_members(&marked).unwrap(),
             marked,
             "marked twice"
         );
-        let usual = select_members(&marked, HitFields::default());
+        let usual = select_hit_members(&marked, HitFields::default());
         let mut expected = whole.clone();
         let members = expected.as_object_mut().unwrap();
         members.retain(|name, _| !["links", "labels", "card_digest"].contains(&name.as_str()));
         members["skills"] = json!([{"id": "s1", "name": "one\t"}, {"id": "s2", "name": "two"}]);
         assert_eq!(read(&usual), expected);
         // Selecting members by name gives the same result.
-        let named = write_object(
+        let named = write_json_object(
             std::str::from_utf8(&marked).unwrap(),
             "",
             HitFields::default(),
-            HiddenMembers::Omitted,
+            HiddenMemberTreatment::Omitted,
         );
         assert_eq!(read(named.unwrap().as_bytes()), expected);
     }
 
     #[test]
     fn any_members_are_found_by_their_names() {
-        let marked = mark_hidden_members(&serde_json::to_vec(&hit()).unwrap()).unwrap();
+        let marked = mark_hidden_hit_members(&serde_json::to_vec(&hit()).unwrap()).unwrap();
         let whole = hit();
         let shown = |names: &[&str]| {
             let fields = HitFields::from_names(names.iter().copied()).unwrap();
-            read(&select_members(&marked, fields))
+            read(&select_hit_members(&marked, fields))
         };
         let id = &whole["id"];
         assert_eq!(shown(&["score"]), json!({"id": id}));
@@ -213,7 +218,7 @@ mod tests {
                 {"id": "s2", "name": "two", "description": null},
             ]})
         );
-        let all: Vec<&str> = HitFields::names().collect();
+        let all: Vec<&str> = HitFields::all_names().collect();
         assert_eq!(shown(&all), whole);
     }
 
@@ -223,7 +228,7 @@ mod tests {
         let mut whole = hit();
         let skills = whole["skills"].take();
         whole.as_object_mut().unwrap().remove("skills");
-        let marked = mark_hidden_members(&serde_json::to_vec(&whole).unwrap()).unwrap();
+        let marked = mark_hidden_hit_members(&serde_json::to_vec(&whole).unwrap()).unwrap();
         let skills = skills.as_array().unwrap().iter();
         let skills: Vec<String> = skills
             .map(|one| mark_hidden_skill_members(&one.to_string()).unwrap())
@@ -231,7 +236,7 @@ mod tests {
         let mut joined = marked.strip_suffix(b"}").unwrap().to_vec();
         joined.extend_from_slice(format!(",\"skills\":[{}]}}", skills.join(",\n")).as_bytes());
         assert_eq!(read(&joined), hit());
-        let usual = read(&select_members(&joined, HitFields::default()));
+        let usual = read(&select_hit_members(&joined, HitFields::default()));
         assert_eq!(
             usual["skills"],
             json!([{"id": "s1", "name": "one\t"}, {"id": "s2", "name": "two"}])

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::agents::owner_updates::require_changeable_agent;
 use crate::agents::views::{agent_show, require_visible_agent};
-use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::check_reason;
 use crate::commit::publish::commit_and_await_index;
@@ -23,7 +23,7 @@ pub async fn agent_suspend(
     agent: &str,
     act: &Act,
 ) -> Result<Agent> {
-    change_as_curator(context, caller, agent, act, |change_set, state, account| {
+    change_agent_as_curator(context, caller, agent, act, |change_set, state, account| {
         change_set.place_hold(state, Hold::Operator, &account.name, &act.reason);
         Ok(())
     })
@@ -51,7 +51,7 @@ pub async fn agent_deprecate(
         replacement,
         sunset: request.sunset,
     };
-    change_as_owner(
+    change_agent_as_owner(
         context,
         caller,
         agent,
@@ -70,7 +70,7 @@ pub async fn agent_deprecate(
                 ))
             })?;
             state.agent.deprecation = Some(deprecation_json);
-            change_set.mark_changed(state);
+            change_set.mark_agent_changed(state);
             change_set.add_agent_event(
                 EventKind::AgentDeprecated,
                 state.agent.id,
@@ -90,7 +90,7 @@ pub async fn agent_undeprecate(
     agent: &str,
     act: &Act,
 ) -> Result<Agent> {
-    change_as_owner(
+    change_agent_as_owner(
         context,
         caller,
         agent,
@@ -99,7 +99,7 @@ pub async fn agent_undeprecate(
             require_lifecycle(state, Lifecycle::Deprecated, "undeprecated")?;
             state.agent.lifecycle = Lifecycle::Approved.into();
             state.agent.deprecation = None;
-            change_set.mark_changed(state);
+            change_set.mark_agent_changed(state);
             let data = json!({"reason": act.reason});
             change_set.add_agent_event(
                 EventKind::AgentUndeprecated,
@@ -149,39 +149,39 @@ pub async fn agent_retire(
     agent: &str,
     act: &Act,
 ) -> Result<Agent> {
-    change_as_owner(
+    change_agent_as_owner(
         context,
         caller,
         agent,
         &act.reason,
         |change_set, state, account| {
-            change_set.retire(state, &account.name, &act.reason);
+            change_set.retire_agent(state, &account.name, &act.reason);
             Ok(())
         },
     )
     .await
 }
 
-async fn change_as_curator(
+async fn change_agent_as_curator(
     context: &AppContext,
     caller: &Caller,
     agent: &str,
     act: &Act,
-    change: impl FnOnce(&mut ChangeSet<'_>, &mut AgentState, &CallerAccount) -> Result<()>,
+    change: impl FnOnce(&mut ChangeSet<'_>, &mut AgentChangeState, &CallerAccount) -> Result<()>,
 ) -> Result<Agent> {
-    let account = caller.require(Permission::Curate)?;
+    let account = caller.require_permission(Permission::Curate)?;
     let id = require_visible_agent(context, caller, agent).await?.id;
     change_agent(context, caller, account, id, &act.reason, change).await
 }
 
-async fn change_as_owner(
+async fn change_agent_as_owner(
     context: &AppContext,
     caller: &Caller,
     agent: &str,
     reason: &str,
-    change: impl FnOnce(&mut ChangeSet<'_>, &mut AgentState, &CallerAccount) -> Result<()>,
+    change: impl FnOnce(&mut ChangeSet<'_>, &mut AgentChangeState, &CallerAccount) -> Result<()>,
 ) -> Result<Agent> {
-    caller.require(Permission::Register)?;
+    caller.require_permission(Permission::Register)?;
     let (row, account) = require_changeable_agent(context, caller, agent).await?;
     change_agent(context, caller, account, row.id, reason, change).await
 }
@@ -192,7 +192,7 @@ async fn change_agent(
     account: &CallerAccount,
     id: Uuid,
     reason: &str,
-    change: impl FnOnce(&mut ChangeSet<'_>, &mut AgentState, &CallerAccount) -> Result<()>,
+    change: impl FnOnce(&mut ChangeSet<'_>, &mut AgentChangeState, &CallerAccount) -> Result<()>,
 ) -> Result<Agent> {
     check_reason(reason)?;
     let write = context.store.begin_write().await?;
@@ -209,7 +209,7 @@ async fn change_agent(
 }
 
 /// Rejects an action on an agent that is not in the required lifecycle state.
-fn require_lifecycle(state: &AgentState, required: Lifecycle, action: &str) -> Result<()> {
+fn require_lifecycle(state: &AgentChangeState, required: Lifecycle, action: &str) -> Result<()> {
     let now = state.agent.lifecycle()?;
     if now == required {
         return Ok(());

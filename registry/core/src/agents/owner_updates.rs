@@ -49,31 +49,31 @@ pub async fn agent_patch(
     }
     let mut state = load_agent_state(&write, row.id).await?;
     if patch.visibility.is_some() || patch.groups.is_some() || patch.collections.is_some() {
-        set_visibility(&write, caller, &mut state.agent, patch).await?;
+        set_visibility_and_groups(&write, caller, &mut state.agent, patch).await?;
     }
     if let Some(labels) = &patch.labels {
-        caller.require(Permission::Curate)?;
-        check_labels(labels)?;
+        caller.require_permission(Permission::Curate)?;
+        check_agent_labels(labels)?;
         state.agent.labels = serde_json::to_string(labels).unwrap_or_else(|_| "{}".into());
     }
     if let Some(accepted) = patch.derived_queries {
-        caller.require(Permission::Curate)?;
+        caller.require_permission(Permission::Curate)?;
         state.agent.derived_queries = accepted;
     }
     if let Some(sponsor) = &patch.sponsor {
         state.agent.sponsor_id = find_sponsor(&write, sponsor).await?;
     }
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
-    change_set.mark_changed(&mut state);
+    change_set.mark_agent_changed(&mut state);
     update_policy_hold(context, &write, &mut change_set, &mut state).await?;
-    let data = update_event_data(patch);
+    let data = agent_patch_event_data(patch);
     change_set.add_agent_event(EventKind::AgentUpdated, row.id, &account.name, data);
     commit_and_await_index(context, write, change_set).await?;
     agent_show(context, caller, &row.id.to_string()).await
 }
 
 /// The event data: the changed members, and always visibility and labels.
-fn update_event_data(patch: &AgentPatch) -> serde_json::Value {
+fn agent_patch_event_data(patch: &AgentPatch) -> serde_json::Value {
     let mut data = json!({"visibility": patch.visibility, "labels": patch.labels});
     if let Some(groups) = &patch.groups {
         data["groups"] = json!(groups);
@@ -92,7 +92,7 @@ fn update_event_data(patch: &AgentPatch) -> serde_json::Value {
 
 /// Sets who may see an agent: its visibility, and the groups that see it while it is restricted. An owner may only
 /// narrow both.
-async fn set_visibility(
+async fn set_visibility_and_groups(
     write: &WriteTransaction,
     caller: &Caller,
     agent: &mut agent::Model,
@@ -241,7 +241,7 @@ async fn require_vouched_origin(
     )))
 }
 
-pub fn check_labels(labels: &BTreeMap<String, String>) -> Result<()> {
+pub fn check_agent_labels(labels: &BTreeMap<String, String>) -> Result<()> {
     let is_label_text = |text: &str| {
         !text.is_empty()
             && text.len() <= MAX_LABEL_CHARS

@@ -16,19 +16,19 @@ use crate::visibility::caller::account_label;
 use crate::visibility::policy_labels::{discover_labels, is_unrestricted};
 
 pub fn agent_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttributes {
-    record.policy_subject().agent_facts(&context.rules)
+    record.policy_subject().agent_attributes(&context.rules)
 }
 
 /// The attributes of an agent as lists show it: one on hold has the lifecycle `held`, which policies cannot query.
 pub fn listed_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttributes {
     AgentAttributes {
-        lifecycle: record.effective_lifecycle().as_str().to_owned(),
+        lifecycle: record.shown_lifecycle().as_str().to_owned(),
         ..agent_attributes(context, record)
     }
 }
 
 /// The forbid policies of a set that a waiver lifts for the current content of an agent.
-pub fn waived_forbids(
+pub fn waived_forbid_indices(
     context: &AppContext,
     record: &AgentRecord,
     set: &PolicySet,
@@ -38,7 +38,7 @@ pub fn waived_forbids(
 }
 
 /// The custom policies of a set that match an agent with these attributes, each with its subject.
-pub fn matching_policies<'a>(
+pub fn matching_custom_policies<'a>(
     set: &'a PolicySet,
     attributes: &AgentAttributes,
 ) -> Vec<(&'a Policy, Vec<Action>)> {
@@ -59,19 +59,19 @@ pub fn matching_policies<'a>(
 
 /// The labels of an agent: those of its audience, and those of the matching policies in every set by which agents are
 /// evaluated. Its owner, or its submitter while it has none, sees it regardless of policies.
-pub fn visibility_labels(context: &AppContext, record: &AgentRecord) -> Vec<String> {
-    let mut labels = record.visible_to();
+pub fn agent_visibility_labels(context: &AppContext, record: &AgentRecord) -> Vec<String> {
+    let mut labels = record.audience_labels();
     let owner = record.responsible_account().map(account_label);
     let owner = owner.filter(|owner| !labels.is_empty() && !labels.contains(owner));
     labels.extend(owner);
-    let sets: Vec<_> = context.policy_sets.evaluated_sets().collect();
+    let sets: Vec<_> = context.policy_sets.sets_for_evaluation().collect();
     if sets
         .iter()
-        .any(|set| !set.is_unconditional(Action::Discover))
+        .any(|set| !set.is_independent_of_resource(Action::Discover))
     {
         let facts = agent_attributes(context, record);
         let carried = |set: &Arc<PolicySet>| {
-            discover_labels(set, &facts, &waived_forbids(context, record, set))
+            discover_labels(set, &facts, &waived_forbid_indices(context, record, set))
         };
         labels.extend(sets.iter().flat_map(carried));
     }
@@ -87,7 +87,7 @@ pub async fn visibility_labels_by_agent(
     let records = load_records(db, rows).await?;
     let labelled = records
         .iter()
-        .map(|record| (record.agent.id, visibility_labels(context, record)));
+        .map(|record| (record.agent.id, agent_visibility_labels(context, record)));
     Ok(labelled.collect())
 }
 
@@ -107,28 +107,31 @@ pub async fn visibility_labels_or_decoy(
 pub fn is_visibility_policy_free(context: &AppContext) -> bool {
     context
         .policy_sets
-        .evaluated_sets()
+        .sets_for_evaluation()
         .all(|set| is_unrestricted(&set))
 }
 
 /// The policies of the current set that match calling an agent, without waived forbid policies.
-pub fn invoke_matches(context: &AppContext, record: &AgentRecord) -> PolicyMatches {
+pub fn invoke_policy_matches(context: &AppContext, record: &AgentRecord) -> PolicyMatches {
     let set = context.policy_sets.enforced_set();
-    let mut matches = match set.is_unconditional(Action::Invoke) {
+    let mut matches = match set.is_independent_of_resource(Action::Invoke) {
         true => set.match_agent(Action::Invoke, &AgentAttributes::default()),
         false => set.match_agent(Action::Invoke, &agent_attributes(context, record)),
     };
-    matches.remove_waived(&waived_forbids(context, record, &set));
+    matches.remove_waived(&waived_forbid_indices(context, record, &set));
     matches
 }
 
 /// The policies of the current set that match finding an agent; `None` if none of them is on a dry run.
-pub fn dry_run_matches(context: &AppContext, record: &AgentRecord) -> Option<PolicyMatches> {
+pub fn discover_dry_run_matches(
+    context: &AppContext,
+    record: &AgentRecord,
+) -> Option<PolicyMatches> {
     let set = context.policy_sets.enforced_set();
     if !set.has_dry_run(Action::Discover) {
         return None;
     }
     let mut matches = set.match_agent(Action::Discover, &agent_attributes(context, record));
-    matches.remove_waived(&waived_forbids(context, record, &set));
+    matches.remove_waived(&waived_forbid_indices(context, record, &set));
     Some(matches)
 }

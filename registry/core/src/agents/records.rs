@@ -85,7 +85,7 @@ impl AgentRecord {
         self.holds.iter().map(hold::Model::known_hold).collect()
     }
 
-    pub fn effective_lifecycle(&self) -> ShownLifecycle {
+    pub fn shown_lifecycle(&self) -> ShownLifecycle {
         effective_state(self.states.lifecycle, &self.hold_kinds())
     }
 
@@ -102,12 +102,12 @@ impl AgentRecord {
     pub fn waived_policies(&self, now: Timestamp) -> Vec<&str> {
         let content = self.version.content_digest.as_str();
         let waivers = self.waivers.iter();
-        let counting = waivers.filter(|one| one.covers(content, now.0));
+        let counting = waivers.filter(|one| one.covers_content(content, now.0));
         counting.map(|one| one.policy.as_str()).collect()
     }
 
     /// The labels of callers who may see it.
-    pub fn visible_to(&self) -> Vec<String> {
+    pub fn audience_labels(&self) -> Vec<String> {
         let openness = ListingState::new(self.is_listed(), !self.holds.is_empty());
         let first = self.first_registrant;
         visibility_labels(&self.agent, openness, first, &self.source_registrants)

@@ -8,14 +8,16 @@ use a2a_registry_search::is_visible_to;
 use a2a_registry_store::agents;
 use uuid::Uuid;
 
-use crate::agents::policy_attributes::{dry_run_matches, invoke_matches, visibility_labels};
+use crate::agents::policy_attributes::{
+    agent_visibility_labels, discover_dry_run_matches, invoke_policy_matches,
+};
 use crate::agents::records::load_records;
 use crate::agents::replacements::is_replacement_visible;
 use crate::agents::views::{
     agent_show, build_view_with_holds, load_responsible_account, require_visible_agent,
 };
 use crate::context::AppContext;
-use crate::database_health::require_recent_contact;
+use crate::database_health::require_recent_database_contact;
 use crate::entity_tag::RenderedJson;
 use crate::error::AppError;
 use crate::process_state::agent_cache::{AgentCacheStamp, RenderedAgent};
@@ -49,7 +51,7 @@ pub async fn render_agent(
     if let Some(replacement) = rendered.replacement
         && !is_replacement_visible(context, caller, replacement).await?
     {
-        let mut view = parse_rendered(response)?;
+        let mut view = parse_rendered_agent(response)?;
         if let Some(deprecation) = &mut view.hit.summary.deprecation {
             deprecation.replacement = None;
         }
@@ -64,7 +66,7 @@ pub async fn require_rendered_agent(
     caller: &Caller,
     agent: &str,
 ) -> Result<Arc<RenderedAgent>, AppError> {
-    require_recent_contact(context)?;
+    require_recent_database_contact(context)?;
     let missing = || AppError::no_agent(agent);
     let id = match agent.parse::<Uuid>() {
         Ok(id) => Some(id),
@@ -100,20 +102,20 @@ pub async fn require_rendered_agent(
 ///
 /// # Errors
 /// `NotFound` for an agent that does not exist or that the caller may not see, and database failures.
-pub async fn load_rendered_view(
+pub async fn load_cached_agent_view(
     context: &AppContext,
     caller: &Caller,
     agent: &str,
 ) -> Result<Agent, AppError> {
-    parse_rendered(&render_agent(context, caller, agent).await?)
+    parse_rendered_agent(&render_agent(context, caller, agent).await?)
 }
 
-pub fn parse_rendered(rendered: &RenderedJson) -> Result<Agent, AppError> {
+pub fn parse_rendered_agent(rendered: &RenderedJson) -> Result<Agent, AppError> {
     serde_json::from_slice(&rendered.body).map_err(|error| AppError::internal(error.to_string()))
 }
 
 /// The entry of an agent by its identifier, whoever may see it; `None` if no caller may see the agent.
-pub async fn load_rendered_unfiltered(
+pub async fn load_rendered_agent_unfiltered(
     context: &AppContext,
     id: Uuid,
 ) -> Result<Option<Arc<RenderedAgent>>, AppError> {
@@ -132,7 +134,7 @@ async fn load_rendered_agent(
         return Ok(None);
     };
     // The stamp is read before the rows, so that a change in between is detected later.
-    let (stamp, read_at) = (cache_stamp(context, id, domain), context.uptime());
+    let (stamp, read_at) = (agent_cache_stamp(context, id, domain), context.uptime());
     let row = load_agent_row(context, id).await?;
     let rows = row.into_iter().collect();
     let Some(record) = load_records(&context.store, rows).await?.pop() else {
@@ -146,7 +148,7 @@ async fn load_rendered_agent(
     view.holds.clear();
     let deprecation = view.hit.summary.deprecation.as_ref();
     let replacement = deprecation.and_then(|deprecation| deprecation.replacement);
-    let visible_to = visibility_labels(context, &record);
+    let visible_to = agent_visibility_labels(context, &record);
     let policies = context.policy_sets.enforced_set();
     let entry = Arc::new(RenderedAgent {
         id,
@@ -156,8 +158,8 @@ async fn load_rendered_agent(
         // Either the stamp belongs to these policies, or the entry is already stale.
         is_public: is_visible_to(&Caller::default().labels(&policies), &visible_to),
         visible_to,
-        invoke_matches: invoke_matches(context, &record),
-        discover_matches: dry_run_matches(context, &record),
+        invoke_matches: invoke_policy_matches(context, &record),
+        discover_matches: discover_dry_run_matches(context, &record),
         has_audience: record.agent.audience.is_some() || record.agent.collections.is_some(),
         responsible_account: load_responsible_account(context, &record.agent).await?,
         replacement,
@@ -171,14 +173,14 @@ async fn load_rendered_agent(
 /// The entry of an agent, if it is cached and still current.
 fn cached_agent(context: &AppContext, id: Uuid) -> Option<Arc<RenderedAgent>> {
     let cached = context.agent_cache.get(id, context.uptime())?;
-    (cached.stamp == cache_stamp(context, id, cached.domain)).then_some(cached)
+    (cached.stamp == agent_cache_stamp(context, id, cached.domain)).then_some(cached)
 }
 
-fn cache_stamp(context: &AppContext, id: Uuid, domain: i64) -> AgentCacheStamp {
+fn agent_cache_stamp(context: &AppContext, id: Uuid, domain: i64) -> AgentCacheStamp {
     AgentCacheStamp {
         events: context.change_counters.count(id),
         row_changes: context.store.row_changes().cache_stamp(id, domain),
-        policies: context.policy_sets.set_numbers(),
+        policies: context.policy_sets.evaluation_set_numbers(),
     }
 }
 

@@ -5,7 +5,7 @@ use a2a_registry_search::HitRow;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::agents::hit_members::mark_hidden_members;
+use crate::agents::hit_members::mark_hidden_hit_members;
 use crate::agents::views::require_visible_agent;
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
@@ -69,7 +69,7 @@ pub async fn redact_hit_replacements(
         {
             deprecation.remove("replacement");
             let hit = serde_json::to_vec(&hit).map_err(parse_error)?;
-            row.hit = mark_hidden_members(&hit).map_err(parse_error)?;
+            row.hit = mark_hidden_hit_members(&hit).map_err(parse_error)?;
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::agents::replacements::redact_hit_replacements;
 use crate::agents::views::require_visible_agent;
 use crate::context::AppContext;
-use crate::database_health::require_recent_contact;
+use crate::database_health::require_recent_database_contact;
 use crate::error::{AppError, Result};
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
@@ -22,7 +22,7 @@ use crate::visibility::caller::Caller;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
-pub struct SimilarQuery {
+pub struct SimilarAgentsQuery {
     /// Agents to show, at most 20; by default 5.
     #[serde(deserialize_with = "nonempty_parameter")]
     #[param(value_type = Option<SimilarSize>, inline)]
@@ -34,7 +34,7 @@ pub async fn agent_similar(
     context: &AppContext,
     caller: &Caller,
     agent: &str,
-    query: &SimilarQuery,
+    query: &SimilarAgentsQuery,
 ) -> Result<Similar> {
     let size = query.page_size.unwrap_or(DEFAULT_SIMILAR_AGENTS);
     let is_allowed = (1..=MAX_SIMILAR_AGENTS).contains(&size);
@@ -50,22 +50,22 @@ pub async fn agent_similar(
         let detail = format!("page_size must be between 1 and {MAX_SIMILAR_AGENTS}");
         return Err(AppError::invalid("/page_size", detail));
     }
-    find_similar(context, caller, row.id, size).await
+    find_similar_agents(context, caller, row.id, size).await
 }
 
 /// Like [`agent_similar`], for an agent that the caller is known to see.
-pub async fn find_similar(
+pub async fn find_similar_agents(
     context: &AppContext,
     caller: &Caller,
     id: Uuid,
     size: u32,
 ) -> Result<Similar> {
-    let similar_request = build_request(context, caller, id, size)?;
+    let similar_request = build_similar_request(context, caller, id, size)?;
     let search = run_search(context, caller, move |index| {
-        search_with_fallback(index, &similar_request)
+        find_similar_with_fallback(index, &similar_request)
     });
     let results = search.await?;
-    build_response(context, caller, results).await
+    build_similar_response(context, caller, results).await
 }
 
 /// Like [`find_similar`], for an agent that the index shows to the caller; `None` for any other.
@@ -75,26 +75,28 @@ async fn find_similar_if_visible(
     id: Uuid,
     size: u32,
 ) -> Result<Option<Similar>> {
-    let similar_request = build_request(context, caller, id, size)?;
+    let similar_request = build_similar_request(context, caller, id, size)?;
     let search = run_search(context, caller, move |index| {
-        match index.is_visible(id, &similar_request.visible_to)? {
-            true => search_with_fallback(index, &similar_request).map(Some),
+        match index.is_agent_visible(id, &similar_request.visible_to)? {
+            true => find_similar_with_fallback(index, &similar_request).map(Some),
             false => Ok(None),
         }
     });
     match search.await? {
-        Some(found) => build_response(context, caller, found).await.map(Some),
+        Some(found) => build_similar_response(context, caller, found)
+            .await
+            .map(Some),
         None => Ok(None),
     }
 }
 
-fn build_request(
+fn build_similar_request(
     context: &AppContext,
     caller: &Caller,
     id: Uuid,
     size: u32,
 ) -> Result<SimilarRequest> {
-    require_recent_contact(context)?;
+    require_recent_database_contact(context)?;
     let serving = context.semantic_search.serving_model.load_full();
     let policies = context.policy_sets.enforced_set();
     Ok(SimilarRequest {
@@ -106,7 +108,7 @@ fn build_request(
     })
 }
 
-async fn build_response(
+async fn build_similar_response(
     context: &AppContext,
     caller: &Caller,
     mut results: SimilarAgents,
@@ -131,14 +133,14 @@ async fn build_response(
 }
 
 /// Similar agents, by text if the vectors cannot be read.
-fn search_with_fallback(
+fn find_similar_with_fallback(
     index: &Index,
     request: &SimilarRequest,
 ) -> Result<SimilarAgents, IndexError> {
-    match index.find_similar(request) {
+    match index.find_similar_agents(request) {
         Err(IndexError::Vectors(error)) => {
             tracing::warn!(%error, "vectors cannot be read; similar agents are found by text");
-            index.find_similar(&SimilarRequest {
+            index.find_similar_agents(&SimilarRequest {
                 vectors: None,
                 ..request.clone()
             })

@@ -23,7 +23,7 @@ pub fn describe_agent(agent: &Agent) -> String {
         description
             .map(|text| format!("Description: {}", quoted_line(text, MAX_DESCRIPTION_CHARS))),
     );
-    lines.extend(identity_lines(summary));
+    lines.extend(registry_fact_lines(summary));
     let reason = quoted_line(&agent.signature_verdict.reason, TEASER);
     lines.push(format!("Signatures: {}, {reason}", summary.trust.signature));
     let notice = summary.deprecation.as_ref().map(Deprecation::sentence);
@@ -60,7 +60,7 @@ pub fn describe_agent(agent: &Agent) -> String {
 }
 
 /// Lines about what the registry itself knows, and who is responsible for the agent.
-fn identity_lines(summary: &Summary) -> Vec<String> {
+fn registry_fact_lines(summary: &Summary) -> Vec<String> {
     let id = summary.id.to_string();
     let identifier = summary.urn.as_deref().unwrap_or(&id);
     let trust = summary.trust.level.as_ref().map(|level| level.as_str());

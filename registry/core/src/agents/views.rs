@@ -20,7 +20,7 @@ use url::Url;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use crate::agents::audience_collections::collection_names;
+use crate::agents::audience_collections::audience_collection_names;
 use crate::agents::documents::build_summary;
 use crate::agents::policy_attributes::{is_visibility_policy_free, visibility_labels_or_decoy};
 use crate::agents::records::{AgentRecord, load_records};
@@ -62,7 +62,7 @@ pub async fn build_agent_view(
     match sees_holds {
         true => {
             view.groups = audience_group_names(context, &record.agent).await?;
-            view.collections = collection_names(&context.store, &record.agent).await?;
+            view.collections = audience_collection_names(&context.store, &record.agent).await?;
         }
         false => view.holds.clear(),
     }
@@ -79,7 +79,7 @@ pub async fn build_view_with_holds(context: &AppContext, record: &AgentRecord) -
             summary: build_summary(context, record),
             matched: Match::default(),
         },
-        assumed_url: assumed_url(record),
+        assumed_url: assumed_agent_url(record),
         security: security_sentences(&record.card),
         signature_verdict: record.signature_verdict(),
         card: record.card.clone(),
@@ -95,7 +95,7 @@ pub async fn build_view_with_holds(context: &AppContext, record: &AgentRecord) -
 }
 
 /// The address to assume if a card names none: the first of its hosts that publishes the card at a well-known path.
-fn assumed_url(record: &AgentRecord) -> Option<String> {
+fn assumed_agent_url(record: &AgentRecord) -> Option<String> {
     let mut urls = record
         .sources()
         .iter()
@@ -221,7 +221,7 @@ pub async fn list_versions(
         versions::version_page(&context.store, row.id, sees_all_versions, before, limit).await?;
     let next_page_token = list.truncate_rows(&mut rows, |last| last.id);
     let served = row.approved_version;
-    let key_binding = load_key_binding(context, row.domain_id).await?;
+    let key_binding = load_domain_key_binding(context, row.domain_id).await?;
     let versions = rows
         .into_iter()
         .filter_map(|row| version_view(row, served, &key_binding))
@@ -232,7 +232,10 @@ pub async fn list_versions(
     })
 }
 
-pub async fn load_key_binding(context: &AppContext, domain: i64) -> Result<DomainKeyBinding> {
+pub async fn load_domain_key_binding(
+    context: &AppContext,
+    domain: i64,
+) -> Result<DomainKeyBinding> {
     let rows = domains::domains_by_ids(&context.store, &[domain]).await?;
     let mut bindings = DomainKeyBinding::load_for_domains(&context.store, &rows).await?;
     Ok(bindings.remove(&domain).unwrap_or_default())

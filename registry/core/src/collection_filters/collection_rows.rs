@@ -43,12 +43,12 @@ pub fn can_see_collection(caller: &Caller, row: &collection::Model) -> bool {
 }
 
 /// Parses the text of a filter; returns it with one space between its terms, and the parsed filters.
-pub fn parse_filter(text: &str) -> Result<(String, Filters)> {
+pub fn parse_collection_filter(text: &str) -> Result<(String, Filters)> {
     if text.chars().count() > MAX_FILTER_TEXT {
         let detail = format!("at most {MAX_FILTER_TEXT} characters");
         return Err(AppError::invalid(FILTER_POINTER, detail));
     }
-    let terms = parse_terms(text)?;
+    let terms = parse_filter_terms(text)?;
     if terms.is_empty() || terms.len() > MAX_FILTER_TERMS {
         let detail =
             format!("a filter must have 1 to {MAX_FILTER_TERMS} terms such as tag:finance");
@@ -56,7 +56,7 @@ pub fn parse_filter(text: &str) -> Result<(String, Filters)> {
     }
     let mut values = FacetMap::<Vec<String>>::default();
     for (name, value) in &terms {
-        let facet: Facet = name.parse().map_err(|_| unknown_filter(name))?;
+        let facet: Facet = name.parse().map_err(|_| unknown_filter_error(name))?;
         if facet == Facet::Trust && !values[facet].is_empty() {
             let detail = "trust is a minimum level and may be given only once";
             return Err(AppError::invalid(FILTER_POINTER, detail));
@@ -67,18 +67,18 @@ pub fn parse_filter(text: &str) -> Result<(String, Filters)> {
         members: vec![(FILTER_POINTER.to_owned(), error.public.clone())],
         ..error
     })?;
-    let formatted_terms: Vec<String> = terms.iter().map(format_term).collect();
+    let formatted_terms: Vec<String> = terms.iter().map(format_filter_term).collect();
     Ok((formatted_terms.join(" "), filters))
 }
 
-fn unknown_filter(name: &str) -> AppError {
+fn unknown_filter_error(name: &str) -> AppError {
     let name: String = name.chars().take(50).collect();
     let names = Facet::joined_names();
     let detail = format!("{name} is not a filter for collections; the filters are {names}");
     AppError::invalid(FILTER_POINTER, detail)
 }
 
-fn parse_terms(text: &str) -> Result<Vec<(String, String)>> {
+fn parse_filter_terms(text: &str) -> Result<Vec<(String, String)>> {
     let invalid = |detail: &str| AppError::invalid(FILTER_POINTER, detail);
     let mut terms = Vec::new();
     let mut rest = text.trim_start();
@@ -105,7 +105,7 @@ fn parse_terms(text: &str) -> Result<Vec<(String, String)>> {
     Ok(terms)
 }
 
-fn format_term((name, value): &(String, String)) -> String {
+fn format_filter_term((name, value): &(String, String)) -> String {
     match value.contains(char::is_whitespace) {
         true => format!("{name}:\"{value}\""),
         false => format!("{name}:{value}"),
@@ -120,15 +120,16 @@ mod tests {
 
     #[test]
     fn a_filter_is_read_as_a_search_has_it() {
-        let (written, filters) =
-            parse_filter("  label:env=prod\ttag:Finance tag:tax provider:\"Acme  Corp\" trust:L2 ")
-                .unwrap();
+        let (written, filters) = parse_collection_filter(
+            "  label:env=prod\ttag:Finance tag:tax provider:\"Acme  Corp\" trust:L2 ",
+        )
+        .unwrap();
         assert_eq!(
             written,
             "label:env=prod tag:Finance tag:tax provider:\"Acme  Corp\" trust:L2"
         );
         assert_eq!(
-            parse_filter(&written).unwrap(),
+            parse_collection_filter(&written).unwrap(),
             (written.clone(), filters.clone())
         );
         let expected = FacetMap::from([
@@ -138,7 +139,8 @@ mod tests {
             (Facet::Trust, vec!["L2".into(), "L3".into(), "L4".into()]),
         ]);
         assert_eq!(filters.values, expected);
-        let (_, one) = parse_filter("auth:http:bearer capability:https://a.example/x").unwrap();
+        let (_, one) =
+            parse_collection_filter("auth:http:bearer capability:https://a.example/x").unwrap();
         assert_eq!(
             (&one.values[Facet::Auth], &one.values[Facet::Capability]),
             (
@@ -174,10 +176,10 @@ mod tests {
             &many.join(" "),
             &long,
         ] {
-            let error = parse_filter(text).unwrap_err();
+            let error = parse_collection_filter(text).unwrap_err();
             assert_eq!(error.members[0].0, FILTER_POINTER, "{text}: {error:?}");
         }
         let most = many[..MAX_FILTER_TERMS].join(" ");
-        assert!(parse_filter(&most).is_ok());
+        assert!(parse_collection_filter(&most).is_ok());
     }
 }

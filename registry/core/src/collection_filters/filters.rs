@@ -9,7 +9,7 @@ use crate::error::{AppError, Result};
 /// `Invalid`; the error names the filter.
 pub fn build_filters(mut values: FacetMap<Vec<String>>) -> Result<Filters> {
     for (facet, values) in values.entries_mut() {
-        let parsed = facet.matching_values(std::mem::take(values));
+        let parsed = facet.resolve_filter_values(std::mem::take(values));
         *values = parsed.map_err(|detail| AppError::invalid(&format!("/{facet}"), detail))?;
     }
     Ok(Filters {

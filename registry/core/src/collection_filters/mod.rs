@@ -9,7 +9,7 @@ use a2a_registry_search::{AgentDocument, Filters, SkillText};
 use a2a_registry_store::entity::collection;
 use a2a_registry_store::{Executor, StoreError, collections};
 
-use crate::collection_filters::collection_rows::parse_filter;
+use crate::collection_filters::collection_rows::parse_collection_filter;
 
 #[derive(Debug, Clone, Default)]
 pub struct CollectionFilters {
@@ -49,7 +49,7 @@ impl CollectionFilters {
 /// Parses the filter of a collection; `None`, which is logged, if this build does not understand it: then the
 /// collection contains no agent.
 pub fn parse_stored_filter(name: &str, filter: &str) -> Option<Filters> {
-    let parsed = parse_filter(filter);
+    let parsed = parse_collection_filter(filter);
     parsed
         .map(|(_, filters)| filters)
         .inspect_err(|error| {
@@ -63,11 +63,11 @@ impl CollectionMembership for CollectionFilters {
         if self.filters.is_empty() {
             return Vec::new();
         }
-        let agent = filter_document(agent);
+        let agent = build_filter_document(agent);
         let matching = self
             .filters
             .iter()
-            .filter(|(_, one)| one.match_document(&agent));
+            .filter(|(_, one)| one.matches_document(&agent));
         matching.map(|(name, _)| name.clone()).collect()
     }
 }
@@ -83,7 +83,7 @@ pub async fn snapshot_collections(db: &impl Executor) -> Result<String, StoreErr
 }
 
 /// The part of a search document that filters use; the rest is empty.
-fn filter_document(agent: &AgentAttributes) -> AgentDocument {
+fn build_filter_document(agent: &AgentAttributes) -> AgentDocument {
     let named = |name: &String| SkillText {
         name: name.clone(),
         ..SkillText::default()

@@ -16,12 +16,12 @@ use a2a_registry_store::{Executor, WriteTransaction, accounts};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::agents::audience_collections::update_audience_agents;
+use crate::agents::audience_collections::update_agents_naming_collection;
 use crate::collection_filters::collection_rows::{
-    can_see_collection, collection_owners, parse_filter,
+    can_see_collection, collection_owners, parse_collection_filter,
 };
 use crate::commit::change_set::ChangeSet;
-use crate::commit::policy_set_numbers::renumber_for_collections;
+use crate::commit::policy_set_numbers::renumber_newest_policy_set;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
@@ -108,17 +108,17 @@ async fn put_collection(
     content: &CollectionContent,
     condition: PutCondition<'_>,
 ) -> Result<Collection> {
-    let curator = caller.require(Permission::Curate)?;
+    let curator = caller.require_permission(Permission::Curate)?;
     // A collection with an invalid name cannot exist.
-    if !is_valid_name(name) {
+    if !is_valid_collection_name(name) {
         return Err(AppError::no_collection(name));
     }
-    check_description(&content.description)?;
+    check_collection_description(&content.description)?;
     check_names("/owners", &content.owners, MAX_COLLECTION_OWNERS)?;
     let names = content.audience.as_deref().unwrap_or_default();
     check_audience_groups(&context.config.identity, "/audience", names)?;
-    let (filter, _) = parse_filter(&content.filter)?;
-    let write = begin_locked_write(context).await?;
+    let (filter, _) = parse_collection_filter(&content.filter)?;
+    let write = begin_collection_write(context).await?;
     let existing = find_collection(&write, name).await?;
     let before = match existing.clone() {
         Some(row) => Some(collection_view(&write, caller, row).await?),
@@ -152,9 +152,9 @@ async fn put_collection(
     let data = json!({"collection": name, "filter": after.filter, "audience": after.audience, "owners": after.owners,
         "filter_before": before.map(|before| before.filter)});
     change_set.add_event(EventKind::CollectionChanged, name, &curator.name, data);
-    update_audience_agents(&write, &mut change_set, id, name, &curator.name).await?;
+    update_agents_naming_collection(&write, &mut change_set, id, name, &curator.name).await?;
     let reason = format!("the collection {name} was changed");
-    renumber_for_collections(&write, &mut change_set, &curator.name, &reason).await?;
+    renumber_newest_policy_set(&write, &mut change_set, &curator.name, &reason).await?;
     commit_changes(context, write, change_set).await?;
     Ok(after)
 }
@@ -166,8 +166,8 @@ pub async fn collection_delete(
     name: &str,
     precondition: &IfMatch,
 ) -> Result<()> {
-    let curator = caller.require(Permission::Curate)?;
-    let write = begin_locked_write(context).await?;
+    let curator = caller.require_permission(Permission::Curate)?;
+    let write = begin_collection_write(context).await?;
     let row = find_collection(&write, name).await?;
     let row = row.ok_or_else(|| AppError::no_collection(name))?;
     let id = row.id;
@@ -177,14 +177,14 @@ pub async fn collection_delete(
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let data = json!({"collection": name, "filter_before": before.filter});
     change_set.add_event(EventKind::CollectionDeleted, name, &curator.name, data);
-    update_audience_agents(&write, &mut change_set, id, name, &curator.name).await?;
+    update_agents_naming_collection(&write, &mut change_set, id, name, &curator.name).await?;
     let reason = format!("the collection {name} was deleted");
-    renumber_for_collections(&write, &mut change_set, &curator.name, &reason).await?;
+    renumber_newest_policy_set(&write, &mut change_set, &curator.name, &reason).await?;
     commit_changes(context, write, change_set).await
 }
 
 /// Begins a write that locks changes of collections and of policy sets, always in this order.
-async fn begin_locked_write(context: &AppContext) -> Result<WriteTransaction> {
+async fn begin_collection_write(context: &AppContext) -> Result<WriteTransaction> {
     let write = context.store.begin_write().await?;
     write.lock_policy_sets().await?;
     write.lock_collections().await?;
@@ -208,7 +208,7 @@ async fn allocate_collection_id(
 }
 
 /// Whether a name has only lower-case letters and digits, with `.`, `_` and `-` inside.
-fn is_valid_name(name: &str) -> bool {
+fn is_valid_collection_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (1..=MAX_COLLECTION_NAME).contains(&name.len())
         && name
@@ -217,7 +217,7 @@ fn is_valid_name(name: &str) -> bool {
         && name.bytes().next().is_some_and(is_plain)
 }
 
-fn check_description(description: &str) -> Result<()> {
+fn check_collection_description(description: &str) -> Result<()> {
     if description.chars().count() <= MAX_DESCRIPTION && !description.contains('\0') {
         return Ok(());
     }

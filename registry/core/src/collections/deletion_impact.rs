@@ -6,7 +6,7 @@ use a2a_registry_store::policies::newest_policy_set;
 
 use crate::context::AppContext;
 use crate::error::Result;
-use crate::policy_sets::stored_policies;
+use crate::policy_sets::parse_stored_policies;
 
 /// Maximum number of agents that are counted as shown to the audience of a collection.
 const MAX_COUNTED_AGENTS: u64 = 1_000;
@@ -14,7 +14,7 @@ const MAX_COUNTED_AGENTS: u64 = 1_000;
 const MAX_NAMED_POLICIES: usize = 20;
 
 /// One sentence for each kind of reference to a collection that is lost with it.
-pub async fn deletion_losses(context: &AppContext, name: &str) -> Result<Vec<String>> {
+pub async fn collection_deletion_losses(context: &AppContext, name: &str) -> Result<Vec<String>> {
     let mut lost = Vec::new();
     let policies = policies_naming_collection(context, name).await?;
     if let [first, further @ ..] = policies.as_slice() {
@@ -57,7 +57,7 @@ async fn policies_naming_collection(context: &AppContext, name: &str) -> Result<
         return Ok(Vec::new());
     };
     let quoted = format!("\"{name}\"");
-    let policies = stored_policies(&newest)?.into_iter();
+    let policies = parse_stored_policies(&newest)?.into_iter();
     let matching = policies
         .filter(|policy| policy.text.contains("collections") && policy.text.contains(&quoted));
     Ok(matching.map(|policy| policy.id).collect())

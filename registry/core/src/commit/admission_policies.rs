@@ -16,7 +16,7 @@ pub async fn load_admission_policies(
     db: &impl Executor,
 ) -> Result<Arc<PolicySet>, AppError> {
     let number = u64::try_from(policies::newest_policy_set_number(db).await?).unwrap_or(0);
-    let cached = context.policy_sets.newest();
+    let cached = context.policy_sets.newest_set();
     if cached.number() == number {
         return Ok(cached);
     }

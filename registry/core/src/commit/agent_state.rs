@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::error::AppError;
 
 #[derive(Debug, Clone)]
-pub struct AgentState {
+pub struct AgentChangeState {
     pub agent: agent::Model,
     pub holds: Vec<Hold>,
     pub open_review: Option<review::Model>,
@@ -17,7 +17,7 @@ pub struct AgentState {
     pub secondary_reviews: Vec<review::Model>,
 }
 
-impl AgentState {
+impl AgentChangeState {
     /// Whether the open review is about this version and this change class.
     pub fn is_under_review(&self, version: Uuid, change_class: Option<ChangeClass>) -> bool {
         self.open_review.as_ref().is_some_and(|review| {
@@ -53,13 +53,13 @@ impl AgentState {
 pub async fn load_agent_state(
     write: &WriteTransaction,
     agent: Uuid,
-) -> Result<AgentState, AppError> {
+) -> Result<AgentChangeState, AppError> {
     let row = agents::agents_by_ids(write, &[agent])
         .await?
         .pop()
         .ok_or_else(|| AppError::no_agent(agent))?;
     let holds = agents::holds_of_agents(write, &[agent]).await?;
-    let mut state = AgentState {
+    let mut state = AgentChangeState {
         agent: row,
         // Only the holds that this build knows. Visibility uses all of them, from the rows.
         holds: holds

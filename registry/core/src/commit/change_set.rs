@@ -1,6 +1,8 @@
 //! The changes of one action, collected in memory and written in one transaction together with their events. Ingest
 //! and the curators' actions share it, so that an approval has the same effects wherever it comes from.
 
+mod holds;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -16,14 +18,14 @@ use a2a_registry_store::entity::{
     agent, card_body, decision, hold, review, version, version_source,
 };
 use a2a_registry_store::events::NewEvent;
-use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::versions::VersionSummary;
 use a2a_registry_store::{StoredEnum, WriteTransaction};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::commit::admission_policies::load_admission_policies;
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::committed_changes::{CommittedChanges, WrittenRows};
 use crate::commit::decision_maker::{DecisionMaker, POLICY_ACTOR};
 use crate::context::AppContext;
@@ -135,10 +137,10 @@ impl<'a> ChangeSet<'a> {
 
     /// Approves a version: it is served from now on, the open review ends, and holds that an approval lifts are
     /// lifted. A change of class none keeps the served bytes.
-    pub fn approve(
+    pub fn approve_version(
         &mut self,
-        state: &mut AgentState,
-        version: &VersionKey,
+        state: &mut AgentChangeState,
+        version: &VersionSummary,
         change_class: Option<ChangeClass>,
         decision_maker: &DecisionMaker,
     ) {
@@ -168,7 +170,7 @@ impl<'a> ChangeSet<'a> {
             self.lift_hold(state, hold, &decision_maker.actor, "approved");
         }
         self.update_approval_term(state, decision_maker);
-        self.mark_changed(state);
+        self.mark_agent_changed(state);
         let data = json!({"digest": version.digest, "rule": decision_maker.rule, "reason": decision_maker.reason});
         self.add_agent_event(
             EventKind::AgentApproved,
@@ -180,10 +182,10 @@ impl<'a> ChangeSet<'a> {
 
     /// Rejects a version. An agent that was never approved becomes rejected; an approved one keeps being served with
     /// its approved version, and a critical change keeps its hold.
-    pub fn reject(
+    pub fn reject_version(
         &mut self,
-        state: &mut AgentState,
-        version: &VersionKey,
+        state: &mut AgentChangeState,
+        version: &VersionSummary,
         decision_maker: &DecisionMaker,
     ) {
         self.record_decision(state.agent.id, version, false, decision_maker);
@@ -200,8 +202,8 @@ impl<'a> ChangeSet<'a> {
     /// Applies an earlier rejection of this content, without a new decision.
     pub fn repeat_rejection(
         &mut self,
-        state: &mut AgentState,
-        version: &VersionKey,
+        state: &mut AgentChangeState,
+        version: &VersionSummary,
         decision_maker: &DecisionMaker,
     ) {
         self.set_version_state(version.id, VersionState::Rejected);
@@ -209,15 +211,15 @@ impl<'a> ChangeSet<'a> {
             state.agent.lifecycle = Lifecycle::Rejected.into();
         }
         self.close_review(state, version.id, ReviewState::Rejected, decision_maker);
-        self.mark_changed(state);
+        self.mark_agent_changed(state);
     }
 
     /// Opens a review of a version; an open one is superseded. A critical change puts the agent on hold at once.
     /// `actor` is the one whose action or fetch caused it.
     pub fn open_review(
         &mut self,
-        state: &mut AgentState,
-        version: &VersionKey,
+        state: &mut AgentChangeState,
+        version: &VersionSummary,
         change_class: Option<ChangeClass>,
         submitter: Option<String>,
         actor: &str,
@@ -259,14 +261,14 @@ impl<'a> ChangeSet<'a> {
                 "the card had a critical change",
             );
         }
-        self.mark_changed(state);
+        self.mark_agent_changed(state);
     }
 
     /// Closes the open review, if there is one: with the given outcome if it is about this version or is withdrawn,
     /// else as superseded.
     pub fn close_review(
         &mut self,
-        state: &mut AgentState,
+        state: &mut AgentChangeState,
         version: Uuid,
         outcome: ReviewState,
         decision_maker: &DecisionMaker,
@@ -303,53 +305,8 @@ impl<'a> ChangeSet<'a> {
         self.reviews.insert(review.id, review.clone());
     }
 
-    /// Puts an agent on hold; does nothing if it already has this hold.
-    pub fn place_hold(&mut self, state: &mut AgentState, hold: Hold, actor: &str, reason: &str) {
-        if state.holds.contains(&hold) {
-            return;
-        }
-        state.holds.push(hold);
-        self.holds.push(hold::Model {
-            agent_id: state.agent.id,
-            hold: hold.into(),
-            reason: reason.into(),
-            actor: actor.into(),
-            since: self.now.0,
-        });
-        self.mark_changed(state);
-        let data = json!({"hold": hold, "reason": reason});
-        self.add_agent_event(EventKind::AgentHeld, state.agent.id, actor, data);
-    }
-
-    /// Lifts a hold; returns whether the agent had it.
-    pub fn lift_hold(
-        &mut self,
-        state: &mut AgentState,
-        hold: Hold,
-        actor: &str,
-        reason: &str,
-    ) -> bool {
-        let was_held = self.remove_hold(state, hold);
-        if was_held {
-            let data = json!({"hold": hold, "reason": reason});
-            self.add_agent_event(EventKind::AgentReleased, state.agent.id, actor, data);
-        }
-        was_held
-    }
-
-    /// Removes a hold without an event, for a change of the agent that has an event; returns whether the agent had it.
-    pub fn remove_hold(&mut self, state: &mut AgentState, hold: Hold) -> bool {
-        let Some(index) = state.holds.iter().position(|current| *current == hold) else {
-            return false;
-        };
-        state.holds.remove(index);
-        self.lifted_holds.push((state.agent.id, hold));
-        self.mark_changed(state);
-        true
-    }
-
     /// Retires an agent permanently, and ends its sources.
-    pub fn retire(&mut self, state: &mut AgentState, actor: &str, reason: &str) {
+    pub fn retire_agent(&mut self, state: &mut AgentChangeState, actor: &str, reason: &str) {
         let decision_maker = DecisionMaker {
             actor: actor.into(),
             rule: Rule::NoRule,
@@ -370,23 +327,23 @@ impl<'a> ChangeSet<'a> {
         state.agent.lifecycle = Lifecycle::Retired.into();
         state.agent.retired_at = Some(self.now.0);
         self.retired_agents.push(state.agent.id);
-        self.mark_changed(state);
+        self.mark_agent_changed(state);
         let data = json!({"reason": reason});
         self.add_agent_event(EventKind::AgentRetired, state.agent.id, actor, data);
     }
 
     /// Marks the agent as changed now and writes its row.
-    pub fn mark_changed(&mut self, state: &mut AgentState) {
+    pub fn mark_agent_changed(&mut self, state: &mut AgentChangeState) {
         state.agent.updated_at = self.now.0;
         self.put_agent(&state.agent);
     }
 
-    pub fn set_coverage(&mut self, version: Uuid, level: CoverageLevel) {
+    pub fn set_version_coverage(&mut self, version: Uuid, level: CoverageLevel) {
         self.coverage_levels.insert(version, level);
     }
 
     /// The coverage of a version, including the changes of this change set.
-    pub fn coverage_level(&self, version: &VersionKey) -> CoverageLevel {
+    pub fn version_coverage_level(&self, version: &VersionSummary) -> CoverageLevel {
         // The rules must not rely on a level that only a later build knows.
         let stored_level = || {
             version
@@ -409,7 +366,7 @@ impl<'a> ChangeSet<'a> {
     pub fn record_decision(
         &mut self,
         agent: Uuid,
-        version: &VersionKey,
+        version: &VersionSummary,
         approved: bool,
         decision_maker: &DecisionMaker,
     ) {
@@ -467,7 +424,9 @@ impl<'a> ChangeSet<'a> {
             .await?;
         write.upsert_bodies(self.bodies).await?;
         write.insert_versions(self.versions).await?;
-        write.count_repeat_fetches(&self.repeated_versions).await?;
+        write
+            .increment_repeat_counts(&self.repeated_versions)
+            .await?;
         write.upsert_version_sources(self.version_sources).await?;
         for (version, standing) in self.coverage_levels {
             write.set_version_coverage(version, standing).await?;

@@ -3,7 +3,7 @@
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_domain::admission_rules::Rule;
 
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::error::AppError;
 use crate::visibility::caller::CallerAccount;
 
@@ -42,7 +42,7 @@ impl DecisionMaker {
     }
 
     /// The decision of a person, marked as self-approved if that person submitted the agent.
-    pub fn by_person(account: &CallerAccount, state: &AgentState, reason: &str) -> Self {
+    pub fn by_person(account: &CallerAccount, state: &AgentChangeState, reason: &str) -> Self {
         Self {
             actor: account.name.clone(),
             rule: Rule::Person,

@@ -21,21 +21,21 @@ pub async fn lock_domain(
 /// Begins a write that locks a domain and its followers: domains with a source whose response came from this one by a
 /// redirect, whose coverage depends on the owner of this one, and hosts whose owner vouch may end by a proof of this
 /// one. All are locked in one order and before any event is appended, so that deadlocks are impossible.
-pub async fn begin_write_with_followers(
+pub async fn begin_write_with_dependents(
     context: &AppContext,
     known_domain: &domain::Model,
 ) -> Result<(WriteTransaction, domain::Model, Vec<domain::Model>), AppError> {
     let origin = known_domain.origin();
     loop {
         let write = context.store.begin_write().await?;
-        let mut ids = follower_ids(&write, &origin, known_domain).await?;
+        let mut ids = dependent_domain_ids(&write, &origin, known_domain).await?;
         ids.push(known_domain.id);
         let mut followers = registrants::lock_domains(&write, &ids).await?;
         let position = followers.iter().position(|row| row.id == known_domain.id);
         let position = position.ok_or_else(|| AppError::no_domain(&known_domain.name))?;
         // Ingest locks the domain that a redirect leads to, so no follower can be added after this. One that was added
         // during the wait would be locked out of order.
-        let now = follower_ids(&write, &origin, known_domain).await?;
+        let now = dependent_domain_ids(&write, &origin, known_domain).await?;
         if now.iter().all(|id| ids.contains(id)) {
             let row = followers.remove(position);
             return Ok((write, row, followers));
@@ -43,12 +43,12 @@ pub async fn begin_write_with_followers(
     }
 }
 
-async fn follower_ids(
+async fn dependent_domain_ids(
     write: &WriteTransaction,
     origin: &str,
     known_domain: &domain::Model,
 ) -> Result<Vec<i64>, AppError> {
     let mut ids = registrants::domain_ids_by_answering_origin(write, origin).await?;
-    ids.extend(owner_vouches::vouched_domain_ids_near(write, &known_domain.name).await?);
+    ids.extend(owner_vouches::related_vouched_domain_ids(write, &known_domain.name).await?);
     Ok(ids)
 }

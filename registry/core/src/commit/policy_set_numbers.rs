@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::collection_filters::snapshot_collections;
 use crate::commit::change_set::ChangeSet;
 use crate::error::AppError;
-use crate::policy_sets::{set_number, stored_policies};
+use crate::policy_sets::{parse_stored_policies, policy_set_number};
 
 #[derive(Debug)]
 pub struct NewPolicySet<'a> {
@@ -55,7 +55,7 @@ pub async fn add_policy_set(
 
 /// Gives the newest policy set another number if this write changes the collections that it uses. The caller holds the
 /// locks of policies and of collections.
-pub async fn renumber_for_collections(
+pub async fn renumber_newest_policy_set(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     author: &str,
@@ -69,11 +69,11 @@ pub async fn renumber_for_collections(
         return Ok(());
     }
     let new_set = NewPolicySet {
-        policies: &stored_policies(&newest)?,
+        policies: &parse_stored_policies(&newest)?,
         depends_on_collections: true,
         author,
         reason,
     };
-    add_policy_set(write, change_set, set_number(&newest), new_set).await?;
+    add_policy_set(write, change_set, policy_set_number(&newest), new_set).await?;
     Ok(())
 }

@@ -66,7 +66,9 @@ pub async fn commit_and_publish_unlogged<'a>(
 fn publish_changes(context: &AppContext, committed: &CommittedChanges) {
     context.change_counters.increment(&committed.changed_ids);
     if let Some(seq) = committed.last_seq {
-        context.index.record_changes(&committed.changed_agents, seq);
+        context
+            .index
+            .record_pending_changes(&committed.changed_agents, seq);
         context.signals.events.send_replace(seq);
     }
 }
@@ -77,13 +79,13 @@ pub async fn await_searchable(context: &AppContext, change_sets: &[&CommittedCha
         |touched: &&&CommittedChanges| touched.changed_agents.iter().any(|agent| agent.listed);
     let listing = change_sets.iter().filter(lists);
     if let Some(seq) = listing.filter_map(|touched| touched.last_seq).max() {
-        await_index(context, seq).await;
+        await_indexed_event(context, seq).await;
     }
 }
 
 /// Waits until the index of this process has applied an event, for at most [`INDEX_WAIT_TIMEOUT`]: the change is
 /// committed whether or not a search shows it. Returns at once if this process does not follow the events.
-pub async fn await_index(context: &AppContext, seq: i64) {
+pub async fn await_indexed_event(context: &AppContext, seq: i64) {
     let mut applied = context.signals.applied_event.subscribe();
     let reached = || context.index.applied_seq() >= seq;
     if reached() || !context.signals.is_index_following.load(Ordering::Acquire) {

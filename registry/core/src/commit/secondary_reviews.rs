@@ -6,16 +6,16 @@ use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
 use a2a_registry_store::StoredEnum;
 use a2a_registry_store::entity::review;
-use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::versions::VersionSummary;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::{DecisionMaker, POLICY_ACTOR};
 
 #[derive(Debug, Clone)]
-pub struct SecondaryReview {
+pub struct NewSecondaryReview {
     pub kind: ReviewKind,
     pub version: Uuid,
     /// The version that was served previously.
@@ -27,7 +27,7 @@ pub struct SecondaryReview {
     pub submitter: Option<String>,
 }
 
-impl SecondaryReview {
+impl NewSecondaryReview {
     pub const fn new(kind: ReviewKind, version: Uuid, submitter: Option<String>) -> Self {
         Self {
             kind,
@@ -44,8 +44,8 @@ impl ChangeSet<'_> {
     /// Opens a review that hides nothing and closes no other review.
     pub fn open_secondary_review(
         &mut self,
-        state: &mut AgentState,
-        secondary: SecondaryReview,
+        state: &mut AgentChangeState,
+        secondary: NewSecondaryReview,
         actor: &str,
         reason: Option<&str>,
     ) -> Uuid {
@@ -79,7 +79,7 @@ impl ChangeSet<'_> {
     /// Closes an open review of another kind than admission.
     pub fn close_secondary_review(
         &mut self,
-        state: &mut AgentState,
+        state: &mut AgentChangeState,
         id: Uuid,
         new_state: ReviewState,
         decision_maker: &DecisionMaker,
@@ -100,7 +100,7 @@ impl ChangeSet<'_> {
     /// Withdraws the open reviews about an approval that was renewed or revoked.
     pub fn withdraw_approval_reviews(
         &mut self,
-        state: &mut AgentState,
+        state: &mut AgentChangeState,
         decision_maker: &DecisionMaker,
     ) {
         for kind in [ReviewKind::Recertification, ReviewKind::BreakGlass] {
@@ -111,10 +111,10 @@ impl ChangeSet<'_> {
     }
 
     /// Approves content that is already served, by a review of another kind than admission.
-    pub fn approve_current_version(
+    pub fn reapprove_served_version(
         &mut self,
-        state: &mut AgentState,
-        version: &VersionKey,
+        state: &mut AgentChangeState,
+        version: &VersionSummary,
         review: &review::Model,
         decision_maker: &DecisionMaker,
     ) {
@@ -130,7 +130,7 @@ impl ChangeSet<'_> {
                 self.lift_hold(state, hold, &decision_maker.actor, "approved");
             }
         }
-        self.mark_changed(state);
+        self.mark_agent_changed(state);
         let kind = review.kind.as_str();
         let data = json!({"digest": version.digest, "rule": decision_maker.rule, "reason": decision_maker.reason, "kind": kind});
         self.add_agent_event(
@@ -144,8 +144,8 @@ impl ChangeSet<'_> {
     /// Rejects a recertification of the served content: the agent is put on hold.
     pub fn reject_recertification(
         &mut self,
-        state: &mut AgentState,
-        version: &VersionKey,
+        state: &mut AgentChangeState,
+        version: &VersionSummary,
         review: Uuid,
         decision_maker: &DecisionMaker,
     ) {
@@ -168,7 +168,7 @@ impl ChangeSet<'_> {
     /// same applies to an earlier decision of a person that takes effect again.
     pub(super) fn update_approval_term(
         &mut self,
-        state: &mut AgentState,
+        state: &mut AgentChangeState,
         decision_maker: &DecisionMaker,
     ) {
         if decision_maker.is_new_person_decision() {
@@ -182,7 +182,11 @@ impl ChangeSet<'_> {
     }
 
     /// Begins a new approval term of the served content, and lifts the hold that the end of the previous term placed.
-    fn begin_approval_term(&mut self, state: &mut AgentState, decision_maker: &DecisionMaker) {
+    fn begin_approval_term(
+        &mut self,
+        state: &mut AgentChangeState,
+        decision_maker: &DecisionMaker,
+    ) {
         state.agent.certified_at = Some(self.now().0);
         state.agent.recertify_at = None;
         self.withdraw_approval_reviews(state, decision_maker);
@@ -190,7 +194,7 @@ impl ChangeSet<'_> {
     }
 
     /// Points the open review of the served content to what is served now.
-    pub fn retarget_recertification(&mut self, state: &mut AgentState) {
+    pub fn retarget_recertification(&mut self, state: &mut AgentChangeState) {
         let Some(version) = state.agent.approved_version else {
             return;
         };
@@ -199,9 +203,13 @@ impl ChangeSet<'_> {
             let Some(open) = reviews.find(|one| one.id == id && one.version_id != version) else {
                 continue;
             };
-            let replacement = SecondaryReview {
+            let replacement = NewSecondaryReview {
                 due_at: open.due_at,
-                ..SecondaryReview::new(ReviewKind::Recertification, version, open.submitter.clone())
+                ..NewSecondaryReview::new(
+                    ReviewKind::Recertification,
+                    version,
+                    open.submitter.clone(),
+                )
             };
             let decision_maker = DecisionMaker {
                 reason: Some("the served content has changed".to_owned()),

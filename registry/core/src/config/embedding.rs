@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use crate::config::network_rules::read_root_certificates;
 use crate::config::secret::read_secret_file;
 use crate::config::section::section;
-use crate::config::validate::ports_error;
+use crate::config::validate::allow_ports_error;
 use crate::config::{AllowPorts, Secret};
 
 /// Maximum length of a model name, in bytes.
@@ -56,7 +56,7 @@ section! {
 impl EmbeddingConfig {
     /// Builds the endpoint of this section; reads its key and root certificates from their files. Errors do not quote
     /// the key.
-    pub fn endpoint_options(&self) -> Result<EndpointOptions, String> {
+    pub fn read_endpoint_options(&self) -> Result<EndpointOptions, String> {
         Ok(EndpointOptions {
             url: self.url.clone(),
             model: self.model.clone(),
@@ -84,7 +84,7 @@ impl EmbeddingConfig {
 
     /// Validation errors, one sentence each. The key file is not read yet.
     pub fn validation_errors(&self) -> Vec<String> {
-        let mut errors: Vec<String> = ports_error("embedding", &self.allow_ports)
+        let mut errors: Vec<String> = allow_ports_error("embedding", &self.allow_ports)
             .into_iter()
             .collect();
         let mut push_error = |text: &str| errors.push(format!("embedding.{text}"));
@@ -234,7 +234,7 @@ mod tests {
         };
         for own in [from_file.clone(), from_key] {
             let key = own.read_key().unwrap().unwrap();
-            assert_eq!(key.redact("a hush-7 b"), "a [key] b");
+            assert_eq!(key.redact_from_text("a hush-7 b"), "a [key] b");
             assert!(!format!("{own:?}").contains("hush"), "{own:?}");
         }
         for unfit in ["", "\n", "hush hush", "hush\nhush", &"hush".repeat(5000)] {

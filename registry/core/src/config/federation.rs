@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use a2a_crawler::guard::SsrfGuard;
-use a2a_registry_api::ard::base_url;
+use a2a_registry_api::ard::registry_base_url;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::config::AllowPorts;
 use crate::config::section::section;
-use crate::config::validate::ports_error;
+use crate::config::validate::allow_ports_error;
 
 /// Maximum number of peers; every federated search queries all of them.
 const MAX_PEERS: usize = 16;
@@ -58,7 +58,7 @@ pub struct PeerConfig {
 impl PeerConfig {
     /// The base URL without a trailing slash, and without the name of an operation that an operator may have appended.
     pub fn base_url(&self) -> String {
-        base_url(&self.url).to_owned()
+        registry_base_url(&self.url).to_owned()
     }
 
     /// The URL for searches.
@@ -69,7 +69,7 @@ impl PeerConfig {
 
 impl FederationConfig {
     pub fn validation_errors(&self) -> Vec<String> {
-        let mut errors: Vec<String> = ports_error("federation", &self.allow_ports)
+        let mut errors: Vec<String> = allow_ports_error("federation", &self.allow_ports)
             .into_iter()
             .collect();
         if !DEADLINE_RANGE_MS.contains(&self.deadline_ms) {

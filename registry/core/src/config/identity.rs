@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::secret::read_secret_file;
 use crate::config::section::section;
-use crate::config::validate::ports_error;
+use crate::config::validate::allow_ports_error;
 use crate::config::{AllowPorts, Secret};
 
 const MAX_PROVIDERS: usize = 16;
@@ -83,14 +83,14 @@ section! {
         /// The roles of the members of each group, in addition to the default ones.
         pub roles: BTreeMap<String, Vec<Role>>,
         /// The condition for signing in. Without it no one may sign in.
-        pub require: Option<RequireConfig>,
+        pub require: Option<RequiredClaimConfig>,
     }
 }
 
 /// `require`: a claim, and its permitted values.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RequireConfig {
+pub struct RequiredClaimConfig {
     /// The name of the claim.
     pub claim: String,
     /// The permitted values of the claim. If the claim is a list, one of its values must be permitted.
@@ -117,7 +117,7 @@ impl ProviderConfig {
         if !self
             .select_groups
             .iter()
-            .all(|entry| is_single_line(entry, ""))
+            .all(|entry| is_valid_line(entry, ""))
         {
             errors.push(
                 "select_groups must be names of groups, or prefixes with * at the end".into(),
@@ -134,7 +134,7 @@ impl ProviderConfig {
     }
 
     /// Reads the secret from `client_secret` or its file; `None` if neither is set. Errors do not quote the secret.
-    pub fn read_secret(&self) -> Result<Option<String>, String> {
+    pub fn read_client_secret(&self) -> Result<Option<String>, String> {
         match &self.client_secret_file {
             Some(path) => read_secret_file("client_secret_file", path).map(Some),
             None => Ok(self.client_secret.reveal().map(str::to_owned)),
@@ -144,22 +144,22 @@ impl ProviderConfig {
     fn validation_errors(&self, guard: &SsrfGuard) -> Vec<String> {
         let mut errors = Vec::new();
         let mut push_error = |text: String| errors.push(text);
-        if let Some(error) = issuer_error(&self.issuer, guard) {
+        if let Some(error) = issuer_url_error(&self.issuer, guard) {
             push_error(error);
         }
-        let all_single_lines = |list: &[String]| list.iter().all(|text| is_single_line(text, ""));
+        let all_single_lines = |list: &[String]| list.iter().all(|text| is_valid_line(text, ""));
         for (key, text) in [
             ("groups_claim", &self.groups_claim),
             ("name_claim", &self.name_claim),
         ] {
-            if !is_single_line(text, "") {
+            if !is_valid_line(text, "") {
                 push_error(format!("{key} must name a claim"));
             }
         }
-        if !self.client_id.is_empty() && !is_single_line(&self.client_id, "") {
+        if !self.client_id.is_empty() && !is_valid_line(&self.client_id, "") {
             push_error("client_id must be a single line of text".into());
         }
-        if !self.title.is_empty() && !is_single_line(&self.title, "") {
+        if !self.title.is_empty() && !is_valid_line(&self.title, "") {
             push_error("title must be a single line of text".into());
         }
         if !all_single_lines(&self.audiences) {
@@ -168,12 +168,12 @@ impl ProviderConfig {
         let scopes_fit = self
             .scopes
             .iter()
-            .all(|scope| is_single_line(scope, " \"\\"));
+            .all(|scope| is_valid_line(scope, " \"\\"));
         if !scopes_fit || !self.scopes.iter().any(|scope| scope == "openid") {
             push_error("scopes must be single words, and must include openid".into());
         }
         if let Some(require) = &self.require
-            && !(is_single_line(&require.claim, "")
+            && !(is_valid_line(&require.claim, "")
                 && !require.values.is_empty()
                 && all_single_lines(&require.values))
         {
@@ -206,7 +206,7 @@ impl IdentityConfig {
 
     /// An error if a provider's `select_groups` excludes a group, which is named as in policies (`ISSUER#NAME`);
     /// `None` if no provider does.
-    pub fn deselection_error(&self, group: &str) -> Option<String> {
+    pub fn group_deselection_error(&self, group: &str) -> Option<String> {
         let (issuer, name) = group.split_once('#')?;
         let mut providers = self.providers.iter();
         let (key, provider) = providers.find(|(_, provider)| provider.issuer == issuer)?;
@@ -217,7 +217,7 @@ impl IdentityConfig {
 
     /// Validation errors, one sentence each. Secret files are not read yet.
     pub fn validation_errors(&self) -> Vec<String> {
-        let mut errors: Vec<String> = ports_error("identity", &self.allow_ports)
+        let mut errors: Vec<String> = allow_ports_error("identity", &self.allow_ports)
             .into_iter()
             .collect();
         if self.providers.len() > MAX_PROVIDERS {
@@ -256,15 +256,13 @@ impl IdentityConfig {
 }
 
 /// The error in the URL of an issuer, if any.
-fn issuer_error(issuer: &str, guard: &SsrfGuard) -> Option<String> {
+fn issuer_url_error(issuer: &str, guard: &SsrfGuard) -> Option<String> {
     if issuer.len() > MAX_ISSUER_BYTES {
         return Some(format!("issuer must have at most {MAX_ISSUER_BYTES} bytes"));
     }
     match guard.check_url(issuer) {
         // Group names contain the issuer, so an issuer must not contain a number sign (docs/governance.md#policies).
-        Ok(url)
-            if url.query().is_none() && !issuer.contains('#') && is_single_line(issuer, " ") =>
-        {
+        Ok(url) if url.query().is_none() && !issuer.contains('#') && is_valid_line(issuer, " ") => {
             None
         }
         Ok(_) => Some("issuer must be a URL without query and fragment".into()),
@@ -278,7 +276,7 @@ fn issuer_error(issuer: &str, guard: &SsrfGuard) -> Option<String> {
 }
 
 /// Whether a text is a single line within the length limit, without any of these characters.
-fn is_single_line(text: &str, forbidden: &str) -> bool {
+fn is_valid_line(text: &str, forbidden: &str) -> bool {
     !text.trim().is_empty()
         && text.len() <= MAX_TEXT_BYTES
         && !text
@@ -297,7 +295,7 @@ mod tests {
             issuer: "https://login.example.com/realms/corp".into(),
             client_id: "registry".into(),
             client_secret: "hush".into(),
-            require: Some(RequireConfig {
+            require: Some(RequiredClaimConfig {
                 claim: "groups".into(),
                 values: vec!["staff".into()],
             }),
@@ -420,7 +418,9 @@ mod tests {
         corp.select_groups = vec!["staff".into(); MAX_SELECTED_GROUPS];
         assert_eq!(own.validation_errors(), [""; 0]);
         let issuer = own.providers["corp"].issuer.clone();
-        let deselected = own.deselection_error(&format!("{issuer}#leads")).unwrap();
+        let deselected = own
+            .group_deselection_error(&format!("{issuer}#leads"))
+            .unwrap();
         assert!(
             deselected.contains("providers.corp.select_groups"),
             "{deselected}"
@@ -431,7 +431,7 @@ mod tests {
             "https://other.example#leads",
             &format!("{issuer}#staff"),
         ] {
-            assert_eq!(own.deselection_error(other), None, "{other}");
+            assert_eq!(own.group_deselection_error(other), None, "{other}");
         }
     }
 
@@ -458,14 +458,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         let mut own = section().providers["corp"].clone();
-        assert_eq!(own.read_secret().unwrap().as_deref(), Some("hush"));
+        assert_eq!(own.read_client_secret().unwrap().as_deref(), Some("hush"));
         assert!(!format!("{own:?}").contains("hush"));
         own.client_secret_file = Some(path.clone());
-        assert!(own.read_secret().unwrap_err().contains("cannot be read"));
+        assert!(
+            own.read_client_secret()
+                .unwrap_err()
+                .contains("cannot be read")
+        );
         std::fs::write(&path, "hush-7\n").unwrap();
-        assert_eq!(own.read_secret().unwrap().as_deref(), Some("hush-7"));
+        assert_eq!(own.read_client_secret().unwrap().as_deref(), Some("hush-7"));
         std::fs::write(&path, "\n").unwrap();
-        assert!(own.read_secret().unwrap_err().contains("empty"));
+        assert!(own.read_client_secret().unwrap_err().contains("empty"));
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct ConfigError(pub Vec<String>);
 
 /// Settings from command-line flags; `None` keeps the value from file and environment.
 #[derive(Debug, Clone, Default)]
-pub struct Overrides {
+pub struct ConfigOverrides {
     pub listen: Option<SocketAddr>,
     pub data_dir: Option<PathBuf>,
     pub database: Option<String>,
@@ -31,7 +31,10 @@ pub struct Overrides {
 }
 
 /// Reads file, environment and flags, with later ones taking precedence, and validates the result.
-pub fn load_config(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Config, ConfigError> {
+pub fn load_config(
+    file: Option<&PathBuf>,
+    overrides: &ConfigOverrides,
+) -> Result<Config, ConfigError> {
     let mut figment = Figment::from(Serialized::defaults(Config::default()));
     if let Some(file) = file {
         if !file.is_file() {
@@ -84,7 +87,7 @@ fn extract_config(figment: &Figment) -> Result<(Config, Vec<String>), ConfigErro
         redact_type_error(&mut error.kind);
         errors.push(error.to_string());
         // Each round removes a key, so the loop ends; an error without a key cannot be removed.
-        if !remove_key(&mut values, &error.path) {
+        if !remove_config_key(&mut values, &error.path) {
             return Err(ConfigError(errors));
         }
     }
@@ -111,7 +114,7 @@ fn redact_type_error(kind: &mut Kind) {
 }
 
 /// Removes the whole key at that path from its section, even if the error is deep inside its value.
-fn remove_key(values: &mut Dict, path: &[String]) -> bool {
+fn remove_config_key(values: &mut Dict, path: &[String]) -> bool {
     match path {
         [section, key, ..] => match values.get_mut(section) {
             Some(Value::Dict(_, keys)) => keys.remove(key).is_some(),
@@ -122,7 +125,7 @@ fn remove_key(values: &mut Dict, path: &[String]) -> bool {
     }
 }
 
-fn apply_overrides(config: &mut Config, overrides: &Overrides) {
+fn apply_overrides(config: &mut Config, overrides: &ConfigOverrides) {
     if let Some(listen) = overrides.listen {
         config.server.listen = listen;
     }
@@ -161,7 +164,7 @@ mod tests {
     fn a_term_is_longer_than_its_notice_and_has_an_end() {
         for (days, is_allowed) in [(14, false), (15, true), (3650, true), (3651, false)] {
             let (_folder, path) = file(&format!("[governance]\nrecertify_after = {days}\n"));
-            let read = load_config(Some(&path), &Overrides::default());
+            let read = load_config(Some(&path), &ConfigOverrides::default());
             assert_eq!(read.is_ok(), is_allowed, "{days}");
         }
     }
@@ -171,7 +174,7 @@ mod tests {
         let (_folder, path) = file(
             "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n",
         );
-        let config = load_config(Some(&path), &Overrides::default()).unwrap();
+        let config = load_config(Some(&path), &ConfigOverrides::default()).unwrap();
         assert!(config.crawler.allow_http);
         assert_eq!(config.crawler.allow_networks.len(), 1);
     }
@@ -179,7 +182,7 @@ mod tests {
     #[test]
     fn an_unknown_key_is_an_error_that_names_it() {
         let (_folder, path) = file("[server]\nlissen = \"127.0.0.1:1\"\n");
-        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &ConfigOverrides::default()).unwrap_err();
         assert!(error.to_string().contains("lissen"), "{error}");
     }
 
@@ -188,7 +191,7 @@ mod tests {
         let (_folder, path) = file(
             "[crawler]\nallow_ports = \"some\"\nconcurrency = 0\n[server]\npublic_url = \"ftp://x\"\n",
         );
-        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &ConfigOverrides::default()).unwrap_err();
         assert_eq!(error.0.len(), 3, "{error}");
     }
 
@@ -198,7 +201,7 @@ mod tests {
             "[server]\nlissen = \"x\"\ndrain_seconds = \"soon\"\n[limit]\nfacets = 3\n\
              [crawler]\nallow_networks = [\"10.0.0.0/8\", \"none\"]\nconcurrency = 0\n",
         );
-        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &ConfigOverrides::default()).unwrap_err();
         assert_eq!(error.0.len(), 5, "{error}");
         for mistake in [
             "lissen",
@@ -216,7 +219,7 @@ mod tests {
     fn a_log_filter_that_would_say_nothing_is_refused() {
         let read = |filter: &str| {
             let (_folder, path) = file(&format!("[log]\nfilter = {filter:?}\n"));
-            load_config(Some(&path), &Overrides::default()).map_err(|error| error.0)
+            load_config(Some(&path), &ConfigOverrides::default()).map_err(|error| error.0)
         };
         for good in [
             "",
@@ -248,7 +251,7 @@ mod tests {
             "[limits]\nconnections = 0\nconnections_per_address = 0\nrequest_seconds = 0\n\
              body_seconds = 4000\nwrite_seconds = 0\n",
         );
-        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &ConfigOverrides::default()).unwrap_err();
         assert_eq!(error.0.len(), 6, "{error}");
     }
 
@@ -259,7 +262,7 @@ mod tests {
              dimensions = 256\nkey = \"hush-7\"\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\n\
              allow_ports = [11434]\n[search]\nmodel = \"off\"\nembed_timeout = 80\n",
         );
-        let config = load_config(Some(&path), &Overrides::default()).unwrap();
+        let config = load_config(Some(&path), &ConfigOverrides::default()).unwrap();
         assert_eq!(config.embedding.dimensions, Some(256));
         assert_eq!(config.embedding.key.reveal(), Some("hush-7"));
         assert_eq!(config.search.embed_timeout, 80);
@@ -276,10 +279,10 @@ mod tests {
         let printed = toml::to_string(&config).unwrap();
         assert!(!printed.contains("hush"), "{printed}");
         let (_folder, path) = file(&printed);
-        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &ConfigOverrides::default()).unwrap_err();
         assert!(error.0.len() == 1 && error.to_string().contains("embedding.key"));
         let (_folder, path) = file(&printed.replace("(hidden)", "hush-8"));
-        assert!(load_config(Some(&path), &Overrides::default()).is_ok());
+        assert!(load_config(Some(&path), &ConfigOverrides::default()).is_ok());
     }
 
     #[test]
@@ -288,7 +291,7 @@ mod tests {
             "[embedding]\nurl = \"ftp://x\"\nmodle = \"x\"\nkey = 7654321\ntimeout_seconds = 0\n\
              [search]\nmodel = \"../x\"\nembed_timeout = 0\n",
         );
-        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &ConfigOverrides::default()).unwrap_err();
         for mistake in [
             "embedding.url",
             "embedding.model",
@@ -306,9 +309,9 @@ mod tests {
     #[test]
     fn flags_win() {
         let (_folder, path) = file("[store]\ndata_dir = \"/from/file\"\n");
-        let overrides = Overrides {
+        let overrides = ConfigOverrides {
             data_dir: Some("/from/flag".into()),
-            ..Overrides::default()
+            ..ConfigOverrides::default()
         };
         let config = load_config(Some(&path), &overrides).unwrap();
         assert_eq!(config.store.data_dir, PathBuf::from("/from/flag"));

@@ -19,13 +19,13 @@ pub use a2a::A2aConfig;
 pub use ard::ArdConfig;
 pub use embedding::EmbeddingConfig;
 pub use federation::{FederationConfig, PeerConfig};
-pub use identity::{IdentityConfig, ProviderConfig, RequireConfig};
-pub use load::{ConfigError, Overrides, load_config};
+pub use identity::{IdentityConfig, ProviderConfig, RequiredClaimConfig};
+pub use load::{ConfigError, ConfigOverrides, load_config};
 pub use mcp::McpConfig;
 pub use network_rules::read_root_certificates;
 pub use secret::{DatabaseUrl, Secret, read_secret_file};
 pub use sections::{
     AllowPorts, Config, CrawlerConfig, DecidersConfig, GovernanceConfig, LimitsConfig, LogConfig,
-    LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS, Registration, SearchConfig,
-    ServerConfig, StoreConfig, SynchronousConfig,
+    LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS, RegistrationAccess, SearchConfig,
+    ServerConfig, SqliteSynchronousMode, StoreConfig,
 };

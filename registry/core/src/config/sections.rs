@@ -96,7 +96,7 @@ section! {
         #[serde(skip)]
         pub database_read: DatabaseUrl,
         /// SQLite's `synchronous`: `normal` is safe against a crash, `full` also against a power failure.
-        pub synchronous: SynchronousConfig = SynchronousConfig::Normal,
+        pub synchronous: SqliteSynchronousMode = SqliteSynchronousMode::Normal,
         /// Page cache of SQLite in megabytes, for all connections together.
         pub sqlite_cache_megabytes: u64 = 36,
         /// Seconds without a response from the database after which search and cards answer 503.
@@ -106,7 +106,7 @@ section! {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SynchronousConfig {
+pub enum SqliteSynchronousMode {
     Normal,
     Full,
 }
@@ -158,7 +158,7 @@ impl Default for AllowPorts {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Registration {
+pub enum RegistrationAccess {
     /// Callers with a token.
     #[default]
     Token,
@@ -171,7 +171,7 @@ pub enum Registration {
 #[serde(default, deny_unknown_fields)]
 pub struct GovernanceConfig {
     /// Who may register domains and cards.
-    pub registration: Registration,
+    pub registration: RegistrationAccess,
     /// Domains whose cards are approved without proof.
     pub allow_domains: Vec<DomainPattern>,
     /// Domains that cannot be registered and whose agents are on hold.

@@ -15,12 +15,12 @@ use crate::config::{
 pub fn validate_config(config: &Config) -> Vec<String> {
     let mut errors = Vec::new();
     let mut push_error = |text: String| errors.push(text);
-    check_server(&config.server, &mut push_error);
-    check_crawler(&config.crawler, &mut push_error);
+    check_server_config(&config.server, &mut push_error);
+    check_crawler_config(&config.crawler, &mut push_error);
     if !(9..=65_536).contains(&config.store.sqlite_cache_megabytes) {
         push_error("store.sqlite_cache_megabytes must be between 9 and 65536".into());
     }
-    check_deciders(&config.governance.deciders, &mut push_error);
+    check_deciders_config(&config.governance.deciders, &mut push_error);
     if let Some(days) = config.governance.recertify_after
         && !(MIN_TERM_DAYS..=MAX_TERM_DAYS).contains(&days)
     {
@@ -28,7 +28,7 @@ pub fn validate_config(config: &Config) -> Vec<String> {
             "governance.recertify_after must be between {MIN_TERM_DAYS} and {MAX_TERM_DAYS} days"
         ));
     }
-    check_search(&config.search, &mut push_error);
+    check_search_config(&config.search, &mut push_error);
     config
         .embedding
         .validation_errors()
@@ -49,15 +49,15 @@ pub fn validate_config(config: &Config) -> Vec<String> {
         .validation_errors()
         .into_iter()
         .for_each(&mut push_error);
-    check_limits(&config.limits, &mut push_error);
+    check_limits_config(&config.limits, &mut push_error);
     log_filter_error(&config.log.filter)
         .into_iter()
         .for_each(&mut push_error);
-    check_store(&config.store, &mut push_error);
+    check_store_config(&config.store, &mut push_error);
     errors
 }
 
-fn check_store(store: &StoreConfig, mut push_error: impl FnMut(String)) {
+fn check_store_config(store: &StoreConfig, mut push_error: impl FnMut(String)) {
     if !store.database.is_empty() && store.database_file.is_some() {
         push_error(
             "store.database and store.database_file are alternatives: set only one of them".into(),
@@ -86,12 +86,12 @@ fn check_store(store: &StoreConfig, mut push_error: impl FnMut(String)) {
     }
 }
 
-fn check_server(server: &ServerConfig, mut push_error: impl FnMut(String)) {
+fn check_server_config(server: &ServerConfig, mut push_error: impl FnMut(String)) {
     if !server.public_url.is_empty() {
         let url = Url::parse(&server.public_url).ok();
         match url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
             None => push_error("server.public_url must be an http or https URL, such as https://registry.example.com".into()),
-            Some(url) if url[url::Position::BeforePath..] != *"/" || has_credentials(&url) => push_error(
+            Some(url) if url[url::Position::BeforePath..] != *"/" || has_url_credentials(&url) => push_error(
                 "server.public_url must be only a scheme and a host, such as https://registry.example.com: the \
                  registry is served at the root of its host, not under a path"
                     .into(),
@@ -125,11 +125,11 @@ fn has_unspecified_host(url: &Url) -> bool {
     }
 }
 
-fn has_credentials(url: &Url) -> bool {
+fn has_url_credentials(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-fn check_deciders(deciders: &DecidersConfig, mut push_error: impl FnMut(String)) {
+fn check_deciders_config(deciders: &DecidersConfig, mut push_error: impl FnMut(String)) {
     for (class, needed) in [
         ("first", deciders.first),
         ("low", deciders.low),
@@ -144,8 +144,8 @@ fn check_deciders(deciders: &DecidersConfig, mut push_error: impl FnMut(String))
     }
 }
 
-fn check_crawler(crawler: &CrawlerConfig, mut push_error: impl FnMut(String)) {
-    ports_error("crawler", &crawler.allow_ports)
+fn check_crawler_config(crawler: &CrawlerConfig, mut push_error: impl FnMut(String)) {
+    allow_ports_error("crawler", &crawler.allow_ports)
         .into_iter()
         .for_each(&mut push_error);
     if !(1..=1024).contains(&crawler.concurrency) {
@@ -167,7 +167,7 @@ fn check_crawler(crawler: &CrawlerConfig, mut push_error: impl FnMut(String)) {
     }
 }
 
-fn check_search(search: &SearchConfig, mut push_error: impl FnMut(String)) {
+fn check_search_config(search: &SearchConfig, mut push_error: impl FnMut(String)) {
     if !(16..=4096).contains(&search.writer_megabytes) {
         push_error("search.writer_megabytes must be between 16 and 4096".into());
     }
@@ -179,7 +179,7 @@ fn check_search(search: &SearchConfig, mut push_error: impl FnMut(String)) {
     }
 }
 
-fn check_limits(limits: &LimitsConfig, mut push_error: impl FnMut(String)) {
+fn check_limits_config(limits: &LimitsConfig, mut push_error: impl FnMut(String)) {
     if !(1024..=1024 * 1024).contains(&limits.json_bytes) {
         push_error("limits.json_bytes must be between 1024 and 1048576".into());
     }
@@ -229,7 +229,7 @@ fn log_filter_error(filter: &str) -> Option<String> {
     ))
 }
 
-pub fn ports_error(section: &str, ports: &AllowPorts) -> Option<String> {
+pub fn allow_ports_error(section: &str, ports: &AllowPorts) -> Option<String> {
     match ports {
         AllowPorts::Word(word) if word != "any" => Some(format!(
             "{section}.allow_ports must be a list of ports or \"any\", not \"{word}\""

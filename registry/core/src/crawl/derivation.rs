@@ -20,8 +20,8 @@ use serde_json::json;
 use url::Url;
 use uuid::Uuid;
 
-use crate::admission::decision::{decide_newest_version, redecide_pending, submitter_name};
-use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::admission::decision::{decide_newest_version, redecide_pending_version, submitter_name};
+use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::{POLICY_ACTOR, SYSTEM_ACTOR};
 use crate::commit::publish::commit_changes;
@@ -43,7 +43,7 @@ pub struct DerivedCard {
 }
 
 /// The derivation number of this build, in the database's type.
-pub fn current_derivation() -> i32 {
+pub fn current_derivation_number() -> i32 {
     i32::try_from(DERIVATION_VERSION).unwrap_or(i32::MAX)
 }
 
@@ -113,7 +113,7 @@ pub fn derive_card(
         has_error: findings
             .iter()
             .any(|finding| finding.severity == Severity::Error),
-        derivation: current_derivation(),
+        derivation: current_derivation_number(),
     }
 }
 
@@ -158,10 +158,13 @@ async fn load_verification_keys(
 /// Derives one page of versions again that an older build has derived, or whose keys have changed since; returns their
 /// number. Bytes and decisions stay. If a result differs, an event is appended for the agent, and the rules are
 /// applied again to pending versions. If the database fails, the next call derives the same page.
-pub async fn rederive_page(context: &AppContext) -> Result<usize> {
-    let outdated =
-        versions::versions_derived_before(&context.store, current_derivation(), VERSIONS_PER_PAGE)
-            .await?;
+pub async fn rederive_version_page(context: &AppContext) -> Result<usize> {
+    let outdated = versions::versions_below_derivation(
+        &context.store,
+        current_derivation_number(),
+        VERSIONS_PER_PAGE,
+    )
+    .await?;
     if outdated.is_empty() {
         return Ok(0);
     }
@@ -183,7 +186,7 @@ pub async fn rederive_page(context: &AppContext) -> Result<usize> {
             && stored_key_sets.contains(&(before.id, before.key_sets.clone()))
     });
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
-    for (agent, changed) in store_rederived(&write, &mut change_set, rederived).await? {
+    for (agent, changed) in store_rederived_versions(&write, &mut change_set, rederived).await? {
         let mut state = load_agent_state(&write, agent).await?;
         apply_signature_changes(context, &write, &mut change_set, &mut state, &changed).await?;
     }
@@ -238,7 +241,7 @@ async fn rederive_versions(
 }
 
 /// Stores the new results, and returns the versions whose results differ, by agent.
-async fn store_rederived(
+async fn store_rederived_versions(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     rederived: Vec<RederivedVersion>,
@@ -274,7 +277,7 @@ async fn apply_signature_changes(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     rederived: &[RederivedVersion],
 ) -> Result<()> {
     if state.agent.retired_at.is_some() {
@@ -294,7 +297,7 @@ async fn apply_signature_changes(
     };
     if needs_review {
         let ids: Vec<Uuid> = approved.into_iter().collect();
-        match versions::version_keys(write, &ids).await?.pop() {
+        match versions::version_summaries(write, &ids).await?.pop() {
             Some(key) if state.is_under_review(key.id, Some(ChangeClass::Critical)) => {}
             Some(key) if newest == approved => {
                 let submitter = submitter_name(write, state).await?;
@@ -321,7 +324,7 @@ async fn apply_signature_changes(
         change_set.set_version_state(pair.before.id, VersionState::Pending);
         return decide_newest_version(context, write, change_set, state, SYSTEM_ACTOR).await;
     }
-    redecide_pending(context, write, change_set, state, SYSTEM_ACTOR).await
+    redecide_pending_version(context, write, change_set, state, SYSTEM_ACTOR).await
 }
 
 /// Whether the last approval of a version is by a person.
@@ -342,7 +345,7 @@ fn rederive_version(
     let read = bytes.and_then(|bytes| Some((a2a_card::parse_card(bytes).ok()?, bytes)));
     let Some((parsed, bytes)) = read else {
         return version::Model {
-            derivation: current_derivation(),
+            derivation: current_derivation_number(),
             ..row.clone()
         };
     };

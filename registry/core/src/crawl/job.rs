@@ -22,7 +22,7 @@ use url::Url;
 use crate::context::AppContext;
 use crate::crawl::ingest::ingest_outcomes;
 use crate::ownership::opt_out_lookup::{LeasedVisit, is_first_visit, permitted_visits};
-use crate::sources::card_url;
+use crate::sources::source_card_url;
 use crate::visibility::is_catalog_authority;
 use crate::visits::leases::{lease_due_visits, next_visit_due, release_visits};
 use crate::visits::networks::NetworkRecorder;
@@ -38,11 +38,11 @@ const LEASE_MARGIN: Duration = Duration::from_secs(60);
 /// occupy all permits. At most an eighth of all permits is reserved.
 const MAX_RESERVED_PERMITS: usize = 8;
 
-fn reserved_permits(context: &AppContext) -> usize {
+fn reserved_permit_count(context: &AppContext) -> usize {
     MAX_RESERVED_PERMITS.min(context.config().crawler.concurrency / MAX_RESERVED_PERMITS)
 }
 
-pub fn start(
+pub fn start_crawler_job(
     context: &Arc<AppContext>,
     on_outcome: OutcomeCallback,
     cancel: CancellationToken,
@@ -52,7 +52,7 @@ pub fn start(
     let sink = database_sink(context, on_outcome);
     let config = WorkerConfig {
         concurrency: context.config().crawler.concurrency,
-        reserved_permits: reserved_permits(context),
+        reserved_permits: reserved_permit_count(context),
         ..WorkerConfig::default()
     };
     tokio::spawn(worker::run_worker(frontier, sink, fetcher, config, cancel))
@@ -62,7 +62,7 @@ pub fn start(
 pub fn database_frontier(context: &Arc<AppContext>, lease: Duration) -> Arc<dyn CrawlFrontier> {
     Arc::new(DatabaseFrontier {
         context: Arc::clone(context),
-        reserved_permits: reserved_permits(context),
+        reserved_permits: reserved_permit_count(context),
         unchecked_visits: Mutex::default(),
         networks: NetworkRecorder::default(),
         lease_us: i64::try_from(lease.as_micros()).unwrap_or(i64::MAX / 2),
@@ -127,7 +127,7 @@ impl CrawlFrontier for DatabaseFrontier {
             .collect())
     }
 
-    async fn can_start(&self, visit: &Visit) -> Result<bool, BackendError> {
+    async fn can_start_visit(&self, visit: &Visit) -> Result<bool, BackendError> {
         let unknown = self.lock_unchecked_visits().remove(&visit.domain_key);
         let Some(leased) = unknown else {
             return Ok(true);
@@ -167,7 +167,11 @@ impl CrawlFrontier for DatabaseFrontier {
         }
     }
 
-    async fn release(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), BackendError> {
+    async fn release_visits(
+        &self,
+        visits: Vec<Visit>,
+        pause: Duration,
+    ) -> Result<(), BackendError> {
         let leases: Vec<(i64, i64)> = visits
             .iter()
             .map(|visit| (visit.domain_key, visit.lease_token))
@@ -205,7 +209,7 @@ fn to_source_task(
     reads_registries: bool,
     now: Timestamp,
 ) -> Option<SourceTask> {
-    let url = Url::parse(card_url(&row)).ok()?;
+    let url = Url::parse(source_card_url(&row)).ok()?;
     // This build cannot fetch a source of a kind that only a later build knows.
     let slot = match row.kind.known_value()? {
         SourceKind::WellKnown => FetchTarget::WellKnown { origin: url },

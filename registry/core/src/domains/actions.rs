@@ -15,13 +15,13 @@ use crate::admission::coverage_updates::update_domain_coverage;
 use crate::agents::policy_attributes::{is_visibility_policy_free, visibility_labels_or_decoy};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::check_reason;
-use crate::commit::locks::{begin_write_with_followers, lock_domain};
+use crate::commit::locks::{begin_write_with_dependents, lock_domain};
 use crate::commit::publish::{commit_and_await_index, commit_changes};
 use crate::context::AppContext;
 use crate::domains::view::{domain_view, domain_views};
 use crate::error::{AppError, ErrorKind, Result};
 use crate::ownership::apply_check::update_domain_ownership;
-use crate::ownership::is_party;
+use crate::ownership::is_dispute_party;
 use crate::paging::{ListPage, PageRequest};
 use crate::visibility::caller::{Caller, CallerAccount};
 use crate::visibility::{ListingState, visibility_labels};
@@ -33,7 +33,7 @@ pub async fn domain_list(
     caller: &Caller,
     page: &PageRequest,
 ) -> Result<DomainList> {
-    let account = caller.require(Permission::Read)?;
+    let account = caller.require_permission(Permission::Read)?;
     let account_filter = (!caller.has_permission(Permission::SeeAll)).then_some(account.id);
     let list = ListPage::new(&context.page_token_signer, caller, "domains", page)?;
     let after: Option<String> = list.start_position()?;
@@ -57,7 +57,7 @@ const MAX_OWN_DOMAINS: u64 = 100;
 
 /// Loads the first domains, by name, that the caller has registered or proved, even if it may see others.
 pub async fn load_own_domains(context: &AppContext, caller: &Caller) -> Result<Vec<DomainView>> {
-    let account = caller.require(Permission::Read)?;
+    let account = caller.require_permission(Permission::Read)?;
     let rows = domains::live_domains_page(
         &context.store,
         Some(account.id),
@@ -86,13 +86,13 @@ pub async fn domain_vouch(
     domain: &str,
     vouch: &Vouch,
 ) -> Result<DomainView> {
-    let admin = caller.require(Permission::Administer)?;
+    let admin = caller.require_permission(Permission::Administer)?;
     check_reason(&vouch.reason)?;
     let row = find_visible_domain(context, caller, domain).await?;
     let now = context.now();
-    let (write, mut row, followers) = begin_write_with_followers(context, &row).await?;
+    let (write, mut row, followers) = begin_write_with_dependents(context, &row).await?;
     let named = find_vouched_account(&write, vouch).await?;
-    if store_vouch(&write, row.id, admin, vouch, named, now).await? {
+    if store_domain_vouch(&write, row.id, admin, vouch, named, now).await? {
         let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
         let data = json!({"reason": vouch.reason, "account": vouch.account});
         change_set.add_event(EventKind::DomainVouched, &row.name, &admin.name, data);
@@ -117,11 +117,11 @@ async fn find_vouched_account(write: &WriteTransaction, vouch: &Vouch) -> Result
     let Some(name) = &vouch.account else {
         return Ok(None);
     };
-    Ok(Some(usable_account(write, name).await?.id))
+    Ok(Some(find_enabled_account(write, name).await?.id))
 }
 
 /// Loads the enabled account with this name.
-pub async fn usable_account(write: &WriteTransaction, name: &str) -> Result<account::Model> {
+pub async fn find_enabled_account(write: &WriteTransaction, name: &str) -> Result<account::Model> {
     let account = accounts::account_by_name(write, name).await?;
     let account = account.filter(account::Model::is_active);
     account.ok_or_else(|| {
@@ -132,7 +132,7 @@ pub async fn usable_account(write: &WriteTransaction, name: &str) -> Result<acco
 
 /// Stores an admin's vouch as the only proof of its method; returns whether it is new. The same vouch for the same
 /// account is not written again.
-async fn store_vouch(
+async fn store_domain_vouch(
     write: &WriteTransaction,
     domain: i64,
     admin: &CallerAccount,
@@ -156,7 +156,7 @@ async fn store_vouch(
                 .await?;
         }
         None => {
-            let new_vouch = vouch_row(domain, admin, vouch, vouched_account, now);
+            let new_vouch = domain_vouch_proof(domain, admin, vouch, vouched_account, now);
             write.insert_proof(new_vouch).await?;
         }
     }
@@ -251,8 +251,8 @@ pub async fn find_visible_domain(
         let proofs = domains::valid_proofs_by_domain(store, &[id]).await?;
         is_visible |= row
             .as_ref()
-            .is_some_and(|row| is_party(row, &proofs, account.id));
-        is_visible |= registrants::has_registered(store, id, account.id).await?;
+            .is_some_and(|row| is_dispute_party(row, &proofs, account.id));
+        is_visible |= registrants::has_registered_source(store, id, account.id).await?;
         let claims = ownership::challenges_by_domain(store, &[id]).await?;
         is_visible |= claims.iter().any(|claim| claim.account_id == account.id);
     }
@@ -285,7 +285,7 @@ async fn has_visible_agent(context: &AppContext, caller: &Caller, id: i64) -> Re
 }
 
 /// The proof row for an admin's vouch for a domain, and for the sources of the account that it names.
-fn vouch_row(
+fn domain_vouch_proof(
     domain: i64,
     admin: &CallerAccount,
     vouch: &Vouch,

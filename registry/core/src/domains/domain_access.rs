@@ -4,7 +4,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{domain, owner_fingerprint, proof};
 
-use crate::ownership::{has_no_owner_history, is_party};
+use crate::ownership::{has_no_owner_history, is_dispute_party};
 use crate::visibility::caller::Caller;
 
 /// The part of a domain that a caller sees. Each level includes the previous ones.
@@ -39,7 +39,7 @@ impl DomainAccess {
         };
         if caller.has_permission(Permission::SeeAll) {
             Self::Curator
-        } else if is_owner(caller, row, proofs, now) {
+        } else if is_owner_or_party(caller, row, proofs, now) {
             Self::Owner
         } else if is_first_registrant && has_no_owner_history(row, fingerprints) {
             Self::Registrant
@@ -60,13 +60,13 @@ impl DomainAccess {
 }
 
 /// Whether the caller owns a domain at this time, or has proved it in dispute.
-pub fn is_owner(
+pub fn is_owner_or_party(
     caller: &Caller,
     row: &domain::Model,
     proofs: &[proof::Model],
     now: Timestamp,
 ) -> bool {
     let party = caller.account.as_ref();
-    let party = party.is_some_and(|account| is_party(row, proofs, account.id));
+    let party = party.is_some_and(|account| is_dispute_party(row, proofs, account.id));
     party || caller.is_account(row.owner_at(now))
 }

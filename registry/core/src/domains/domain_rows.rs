@@ -49,7 +49,7 @@ impl DomainRows {
         let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_at(now)).collect();
         let account = caller.account.as_ref();
         let ended_sources = match account.filter(|_| !caller.has_permission(Permission::SeeAll)) {
-            Some(account) => registrants::ended_registrations(store, &ids, account.id).await?,
+            Some(account) => registrants::registered_ended_sources(store, &ids, account.id).await?,
             None => Vec::new(),
         };
         Ok(Self {

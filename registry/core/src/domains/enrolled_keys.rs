@@ -12,7 +12,7 @@ use crate::commit::change_set::ChangeSet;
 use crate::commit::locks::lock_domain;
 use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
-use crate::crawl::derivation::rederive_page;
+use crate::crawl::derivation::rederive_version_page;
 use crate::domains::actions::find_visible_domain;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
@@ -116,7 +116,7 @@ async fn apply_key_change(
     context.signals.visits.notify_one();
     if to_reverify > 0 {
         // Most domains have few versions, whose signatures are verified with the new keys before this returns.
-        if let Err(error) = rederive_page(context).await {
+        if let Err(error) = rederive_version_page(context).await {
             tracing::warn!(%error, "the signatures of stored versions are verified again later");
         }
         context.signals.rederive.notify_one();

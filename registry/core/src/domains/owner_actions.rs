@@ -12,14 +12,14 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::commit::change_set::ChangeSet;
-use crate::commit::locks::begin_write_with_followers;
+use crate::commit::locks::begin_write_with_dependents;
 use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
-use crate::domains::actions::{find_visible_domain, usable_account};
+use crate::domains::actions::{find_enabled_account, find_visible_domain};
 use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
 use crate::ownership::apply_check::update_domain_ownership;
-use crate::ownership::authorization::{require_owner_or_curator, require_whole_domain};
+use crate::ownership::authorization::{require_owner_or_curator, require_whole_domain_owner};
 use crate::ownership::challenges::insert_challenges;
 use crate::ownership::owner_vouches::{remove_owner_vouch, store_owner_vouch};
 use crate::visibility::caller::Caller;
@@ -34,10 +34,10 @@ pub async fn domain_patch(
     let unlocked = find_visible_domain(context, caller, domain).await?;
     require_owner_or_curator(&context.store, caller, &unlocked, context.now()).await?;
     let contact = patch.contact.as_deref().map(parse_contact).transpose()?;
-    let (write, mut row, followers) = begin_write_with_followers(context, &unlocked).await?;
+    let (write, mut row, followers) = begin_write_with_dependents(context, &unlocked).await?;
     // Another account may have proved it since.
     let account = match patch.opt_out {
-        Some(true) => require_whole_domain(&write, caller, &row, context.now()).await?,
+        Some(true) => require_whole_domain_owner(&write, caller, &row, context.now()).await?,
         _ => require_owner_or_curator(&write, caller, &row, context.now()).await?,
     };
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
@@ -81,10 +81,10 @@ pub async fn domain_transfer(
 ) -> Result<DomainView> {
     let unlocked = find_visible_domain(context, caller, domain).await?;
     require_owner_or_curator(&context.store, caller, &unlocked, context.now()).await?;
-    let (write, mut row, followers) = begin_write_with_followers(context, &unlocked).await?;
+    let (write, mut row, followers) = begin_write_with_dependents(context, &unlocked).await?;
     // Another account may have proved the domain since, and a former owner must not end its proof.
     let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
-    let new_owner = usable_account(&write, &transfer.account).await?;
+    let new_owner = find_enabled_account(&write, &transfer.account).await?;
     let former_owner = row.owner_at(context.now()).or(row.account_id);
     row.account_id = Some(new_owner.id);
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());

@@ -14,7 +14,7 @@ use crate::commit::decision_maker::check_reason;
 use crate::commit::locks::lock_domain;
 use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
-use crate::domains::actions::{find_visible_domain, usable_account};
+use crate::domains::actions::{find_enabled_account, find_visible_domain};
 use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
 use crate::ownership::is_provable;
@@ -28,16 +28,16 @@ pub async fn owner_vouch_set(
     domain: &str,
     vouch: &NewOwnerVouch,
 ) -> Result<DomainView> {
-    let admin = caller.require(Permission::Administer)?;
+    let admin = caller.require_permission(Permission::Administer)?;
     check_reason(&vouch.reason)?;
     let now = context.now();
-    let expires_at = vouch_expiry(now, vouch.expires_in_days)?;
+    let expires_at = owner_vouch_expiry(now, vouch.expires_in_days)?;
     let unlocked = find_visible_domain(context, caller, domain).await?;
     let write = context.store.begin_write().await?;
     let mut row = lock_domain(&write, &unlocked).await?;
-    let owner = usable_account(&write, &vouch.account).await?;
-    reject_provable(&write, &row).await?;
-    reject_other_owner(&write, &row, &owner, now).await?;
+    let owner = find_enabled_account(&write, &vouch.account).await?;
+    reject_provable_domain(&write, &row).await?;
+    reject_other_vouched_owner(&write, &row, &owner, now).await?;
     let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     if row.vouched_owner != Some(owner.id) {
         let reason = "an admin vouches for another account";
@@ -58,7 +58,7 @@ pub async fn owner_vouch_set(
 
 /// Ends the vouch for an account as owner of a host, whether or not it has expired.
 pub async fn owner_vouch_end(context: &AppContext, caller: &Caller, domain: &str) -> Result<()> {
-    let admin = caller.require(Permission::Administer)?;
+    let admin = caller.require_permission(Permission::Administer)?;
     let unlocked = find_visible_domain(context, caller, domain).await?;
     let write = context.store.begin_write().await?;
     let mut row = lock_domain(&write, &unlocked).await?;
@@ -74,7 +74,7 @@ pub async fn owner_vouch_end(context: &AppContext, caller: &Caller, domain: &str
     commit_and_await_index(context, write, change_set).await
 }
 
-fn vouch_expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp> {
+fn owner_vouch_expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp> {
     match days.unwrap_or(DEFAULT_VOUCH_DAYS) {
         days @ 1..=MAX_VOUCH_DAYS => Ok(now.plus_micros(i64::from(days) * DAY)),
         _ => Err(AppError::invalid(
@@ -85,7 +85,7 @@ fn vouch_expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp> {
 }
 
 /// Rejects a domain that can be proved, and a host whose name is proved in this registry.
-async fn reject_provable(write: &WriteTransaction, row: &domain::Model) -> Result<()> {
+async fn reject_provable_domain(write: &WriteTransaction, row: &domain::Model) -> Result<()> {
     let name = &row.name;
     let why = if is_provable(row) {
         format!(
@@ -104,7 +104,7 @@ async fn reject_provable(write: &WriteTransaction, row: &domain::Model) -> Resul
 }
 
 /// Refuses to replace the vouched account while its vouch is in force.
-async fn reject_other_owner(
+async fn reject_other_vouched_owner(
     write: &WriteTransaction,
     row: &domain::Model,
     owner: &account::Model,

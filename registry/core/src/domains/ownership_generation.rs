@@ -4,13 +4,13 @@ use a2a_registry_api::{DomainView, NewGeneration};
 use a2a_registry_domain::role::Permission;
 
 use crate::commit::decision_maker::check_reason;
-use crate::commit::locks::begin_write_with_followers;
+use crate::commit::locks::begin_write_with_dependents;
 use crate::commit::publish::{await_searchable, commit_and_publish};
 use crate::context::AppContext;
 use crate::domains::actions::find_visible_domain;
 use crate::domains::view::domain_view;
 use crate::error::Result;
-use crate::ownership::generation::begin_generation;
+use crate::ownership::generation::begin_ownership_generation;
 use crate::visibility::caller::Caller;
 
 /// Begins a new ownership generation of a domain: its proofs, challenges, keys and pins end, and every approval must
@@ -21,12 +21,13 @@ pub async fn domain_new_generation(
     domain: &str,
     request: &NewGeneration,
 ) -> Result<DomainView> {
-    let admin = caller.require(Permission::Administer)?;
+    let admin = caller.require_permission(Permission::Administer)?;
     check_reason(&request.reason)?;
     let unlocked = find_visible_domain(context, caller, domain).await?;
-    let (write, mut row, followers) = begin_write_with_followers(context, &unlocked).await?;
+    let (write, mut row, followers) = begin_write_with_dependents(context, &unlocked).await?;
     let why = (admin.name.as_str(), request.reason.as_str());
-    let committed = begin_generation(context, &write, &mut row, &followers, why, &[]).await?;
+    let committed =
+        begin_ownership_generation(context, &write, &mut row, &followers, why, &[]).await?;
     commit_and_publish(context, write, [&committed]).await?;
     await_searchable(context, &[&committed]).await;
     context.signals.checks.notify_one();

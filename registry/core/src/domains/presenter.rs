@@ -14,12 +14,12 @@ use uuid::Uuid;
 use crate::context::AppContext;
 use crate::domains::domain_access::DomainAccess;
 use crate::domains::domain_rows::DomainRows;
-use crate::domains::row_views::{check_view, proof_view};
+use crate::domains::row_views::{proof_check_view, proof_view};
 use crate::domains::unlisted_reasons::load_unlisted_reasons;
-use crate::domains::visible_contents::{VisibleContents, recorded_view};
+use crate::domains::visible_contents::{VisibleDomainContents, recorded_source_view};
 use crate::error::Result;
 use crate::ownership::challenges::challenge_views;
-use crate::ownership::{agent_owner_at, challenge_unavailable_reason, owner_fingerprint};
+use crate::ownership::{agent_owner_at, challenge_unavailable_reason, parse_owner_fingerprint};
 use crate::sources::public_source_id;
 use crate::visibility::caller::Caller;
 
@@ -28,7 +28,7 @@ pub struct DomainPresenter<'a> {
     caller: &'a Caller,
     row: &'a domain::Model,
     rows: &'a DomainRows,
-    contents: VisibleContents,
+    contents: VisibleDomainContents,
 }
 
 impl<'a> DomainPresenter<'a> {
@@ -39,7 +39,7 @@ impl<'a> DomainPresenter<'a> {
         row: &'a domain::Model,
         rows: &'a DomainRows,
     ) -> Self {
-        let mut contents = VisibleContents::for_caller(caller, row, rows, context.now());
+        let mut contents = VisibleDomainContents::for_caller(caller, row, rows, context.now());
         if contents.access.sees_all() {
             let own = rows.agents.all.iter();
             let own = own.filter(|agent| agent.domain_id == row.id);
@@ -70,11 +70,11 @@ impl<'a> DomainPresenter<'a> {
             owner_vouch: self.owner_vouch(),
             contact: row.contact.clone().filter(|_| self.sees_details()),
             known_by: self.owner_fingerprint(),
-            keys: self.keys(),
+            keys: self.enrolled_keys(),
             challenges: self.challenges(),
-            checks: self.checks(),
+            checks: self.proof_checks(),
             next_check: row.check_due_at.filter(|_| sees_domain).map(Timestamp),
-            no_challenge: self.no_challenge(),
+            no_challenge: self.no_challenge_reason(),
             sources: self.sources(attempts),
             agents: self.agents().map(|agent| agent.id).collect(),
             complete: self.contents.access.sees_all(),
@@ -145,7 +145,7 @@ impl<'a> DomainPresenter<'a> {
             .map(owner_fingerprint_view)
     }
 
-    fn keys(&self) -> Vec<EnrolledKey> {
+    fn enrolled_keys(&self) -> Vec<EnrolledKey> {
         let keys = self.rows.enrolled_keys.iter();
         keys.filter(|key| key.domain_id == self.row.id && self.sees_details())
             .map(|key| EnrolledKey {
@@ -165,7 +165,7 @@ impl<'a> DomainPresenter<'a> {
             .collect()
     }
 
-    fn checks(&self) -> Vec<ProofCheck> {
+    fn proof_checks(&self) -> Vec<ProofCheck> {
         let checks = self.rows.checks.iter();
         checks
             .filter(|check| check.domain_id == self.row.id)
@@ -173,12 +173,12 @@ impl<'a> DomainPresenter<'a> {
             .filter(|check| {
                 self.contents.access.sees_all() || self.caller.is_account(check.account_id)
             })
-            .map(check_view)
+            .map(proof_check_view)
             .collect()
     }
 
     /// Tells a signed-in caller why the domain cannot be proved; `None` if it can.
-    fn no_challenge(&self) -> Option<String> {
+    fn no_challenge_reason(&self) -> Option<String> {
         let account = self.caller.account.as_ref();
         account.and_then(|_| challenge_unavailable_reason(self.row))
     }
@@ -201,8 +201,13 @@ impl<'a> DomainPresenter<'a> {
             Some((self.contents.recorded_at(source), source, view))
         });
         let ended = self.contents.ended_sources();
-        let ended =
-            ended.map(|(source, at)| (Some(at), source, recorded_view(source, Timestamp(at))));
+        let ended = ended.map(|(source, at)| {
+            (
+                Some(at),
+                source,
+                recorded_source_view(source, Timestamp(at)),
+            )
+        });
         let mut views: Vec<_> = live.chain(ended).collect();
         // The order of the rows would reveal which sources others had registered before.
         views.sort_by(|(at, source, _), (other_at, other, _)| {
@@ -230,7 +235,7 @@ impl<'a> DomainPresenter<'a> {
         let sources = rows
             .sources
             .iter()
-            .filter(|source| part.sees_results(source));
+            .filter(|source| part.sees_source_results(source));
         let visible_agents: Vec<agent::Model> = self.agents().cloned().collect();
         // The reason of a hold is shown to the owner and curators only.
         let now = self.context.now();
@@ -247,7 +252,7 @@ impl<'a> DomainPresenter<'a> {
 }
 
 fn owner_fingerprint_view(row: &entity::owner_fingerprint::Model) -> OwnerFingerprint {
-    let marks = owner_fingerprint(row);
+    let marks = parse_owner_fingerprint(row);
     OwnerFingerprint {
         name_servers: marks.name_servers.into_iter().collect(),
         tls_key: marks.tls_key,

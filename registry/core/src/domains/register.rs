@@ -12,10 +12,10 @@ use crate::commit::admission_policies::load_admission_policies;
 use crate::commit::committed_changes::CommittedChanges;
 use crate::commit::publish::await_searchable;
 use crate::context::AppContext;
-use crate::domains::register_batch::{AdmittedRegistration, write_registrations};
-use crate::domains::registration_target::{RegistrationTarget, resolve_target};
+use crate::domains::register_batch::{CheckedRegistration, write_registrations};
+use crate::domains::registration_target::{RegistrationTarget, resolve_registration_target};
 use crate::domains::view::domain_view;
-use crate::domains::visible_contents::recorded_view;
+use crate::domains::visible_contents::recorded_source_view;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::sources::public_source_id;
 use crate::visibility::caller::Caller;
@@ -27,7 +27,7 @@ pub async fn register_domain(
     caller: &Caller,
     registration: &Registration,
 ) -> Result<DomainView> {
-    caller.require_registration(&context.config.governance)?;
+    caller.require_registration_right(&context.config.governance)?;
     let admitted = check_registration(context, caller, registration)?;
     let set = load_admission_policies(context, &context.store).await?;
     enforce_register_policy(context, caller, &set, &admitted)?;
@@ -40,11 +40,11 @@ pub async fn register_domain(
     // caller.
     let visible_changes: Vec<&CommittedChanges> = written.visible_changes.iter().collect();
     await_searchable(context, &visible_changes).await;
-    registered_view(context, caller, domain, &admitted.target).await
+    registered_domain_view(context, caller, domain, &admitted.target).await
 }
 
 /// Builds the domain in the response to a registration, with only the caller's own sources.
-async fn registered_view(
+async fn registered_domain_view(
     context: &AppContext,
     caller: &Caller,
     domain: i64,
@@ -73,7 +73,7 @@ async fn anonymous_source_views(
     };
     let view = |source: &source::Model| SourceView {
         id: public_source_id(context, source),
-        ..recorded_view(source, context.now())
+        ..recorded_source_view(source, context.now())
     };
     Ok(sources.iter().filter(is_target_source).map(view).collect())
 }
@@ -109,13 +109,13 @@ pub fn check_registration(
     context: &AppContext,
     caller: &Caller,
     registration: &Registration,
-) -> Result<AdmittedRegistration> {
+) -> Result<CheckedRegistration> {
     if registration.approve {
         require_approval_right(context, caller)?;
     }
-    let target = resolve_target(context, registration)?;
+    let target = resolve_registration_target(context, registration)?;
     reject_denied_domain(context, &target.domain.name)?;
-    Ok(AdmittedRegistration {
+    Ok(CheckedRegistration {
         target,
         approve: registration.approve,
     })
@@ -126,13 +126,14 @@ pub fn enforce_register_policy(
     context: &AppContext,
     caller: &Caller,
     set: &PolicySet,
-    admitted: &AdmittedRegistration,
+    admitted: &CheckedRegistration,
 ) -> Result<()> {
     let name = admitted.target.domain.name.as_str();
     let (principal, matches) = (caller.principal(), set.match_domain(name));
     let waived = BTreeSet::new();
     let decision = set.decide(Action::Register, &principal, &matches, &waived);
-    let tried = set.dry_run_changes(Action::Register, &principal, &matches, &waived, &decision);
+    let tried =
+        set.decision_changing_dry_runs(Action::Register, &principal, &matches, &waived, &decision);
     let day = context.now().days_since_epoch();
     context
         .dry_runs

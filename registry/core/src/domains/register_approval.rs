@@ -60,10 +60,10 @@ pub async fn approve_pending_card(
     if !governance.registrant_may_approve(change_class) {
         return Ok(());
     }
-    let Some(key) = versions::version_keys(write, &[version]).await?.pop() else {
+    let Some(key) = versions::version_summaries(write, &[version]).await?.pop() else {
         return Ok(());
     };
     let approver = DecisionMaker::by_person(account, &state, "approved with the registration");
-    change_set.approve(&mut state, &key, change_class, &approver);
+    change_set.approve_version(&mut state, &key, change_class, &approver);
     Ok(())
 }

@@ -20,16 +20,16 @@ use crate::domains::actions::reject_opted_out;
 use crate::domains::register_approval::approve_pending_card;
 use crate::domains::registration_counts::RegistrationCounts;
 use crate::domains::registration_target::RegistrationTarget;
-use crate::domains::source_registration::{NewSources, SourceAdder};
+use crate::domains::source_registration::{AddedSources, SourceAdder};
 use crate::error::{AppError, Result};
 use crate::ownership::challenges::ensure_challenges;
 use crate::ownership::{dispute_error, is_disputed, is_provable};
-use crate::sources::new_domain;
+use crate::sources::new_domain_row;
 use crate::visibility::caller::Caller;
 use crate::visits::visit_request;
 
 /// A registration that has passed all checks except those under database locks.
-pub struct AdmittedRegistration {
+pub struct CheckedRegistration {
     pub target: RegistrationTarget,
     /// Whether the pending card is approved with it; the caller's right to do so was checked.
     pub approve: bool,
@@ -37,12 +37,12 @@ pub struct AdmittedRegistration {
 
 pub struct WrittenBatch {
     /// In the order of the registrations.
-    pub results: BatchResults,
+    pub results: RegistrationResults,
     pub visible_changes: Vec<CommittedChanges>,
 }
 
 /// The results of a batch: for each registration the key of its domain, or why it was refused.
-type BatchResults = Vec<Result<i64>>;
+type RegistrationResults = Vec<Result<i64>>;
 
 struct BatchDomain {
     row: domain::Model,
@@ -61,7 +61,7 @@ struct BatchDomain {
 pub async fn write_registrations(
     context: &AppContext,
     caller: &Caller,
-    registrations: &[AdmittedRegistration],
+    registrations: &[CheckedRegistration],
     in_bulk: bool,
 ) -> Result<WrittenBatch> {
     let write = context.store.begin_write().await?;
@@ -93,7 +93,7 @@ pub async fn write_registrations(
         }
         agent_updates.push(committed);
     }
-    let approving = written_registrations(registrations, &results);
+    let approving = accepted_registrations(registrations, &results);
     let approving = approving.filter(|(one, _)| one.approve);
     let approving: Vec<&RegistrationTarget> = approving.map(|(one, _)| &one.target).collect();
     batch
@@ -113,10 +113,10 @@ pub async fn write_registrations(
 }
 
 /// Returns the accepted registrations, with the keys of their domains.
-pub fn written_registrations<'a>(
-    registrations: &'a [AdmittedRegistration],
+pub fn accepted_registrations<'a>(
+    registrations: &'a [CheckedRegistration],
     results: &'a [Result<i64>],
-) -> impl Iterator<Item = (&'a AdmittedRegistration, i64)> {
+) -> impl Iterator<Item = (&'a CheckedRegistration, i64)> {
     let all = registrations.iter().zip(results);
     all.filter_map(|(one, result)| Some((one, *result.as_ref().ok()?)))
 }
@@ -133,9 +133,9 @@ impl RegistrationBatch<'_> {
     /// Adds the sources of each registration. A rejected one yields its error; a database failure ends the batch.
     async fn add_registrations(
         &self,
-        registrations: &[AdmittedRegistration],
+        registrations: &[CheckedRegistration],
         change_set: &mut ChangeSet<'_>,
-    ) -> Result<(BatchResults, BTreeMap<String, BatchDomain>)> {
+    ) -> Result<(RegistrationResults, BTreeMap<String, BatchDomain>)> {
         if let Some(account) = &self.caller.account {
             self.write.lock_account(account.id).await?;
         }
@@ -164,7 +164,7 @@ impl RegistrationBatch<'_> {
                 .await
             {
                 Ok(added) => {
-                    self.record_added(change_set, domain, added);
+                    self.record_added_sources(change_set, domain, added);
                     Ok(domain.row.id)
                 }
                 // Not a refusal: the database failed, and perhaps the transaction with it.
@@ -180,7 +180,7 @@ impl RegistrationBatch<'_> {
     /// order of keys, as everywhere, so that two batches cannot deadlock.
     async fn lock_domains(
         &self,
-        registrations: &[AdmittedRegistration],
+        registrations: &[CheckedRegistration],
         counts: &mut RegistrationCounts,
     ) -> Result<BTreeMap<String, BatchDomain>> {
         let target_by_name: BTreeMap<&str, &RegistrationTarget> = registrations
@@ -226,7 +226,7 @@ impl RegistrationBatch<'_> {
         target_by_name: &BTreeMap<&str, &RegistrationTarget>,
     ) -> Result<()> {
         // A deleted domain that is registered again keeps the spacing of its last visit.
-        let earliest_visits = domains::spacing_of_deleted_domains(self.write, names).await?;
+        let earliest_visits = domains::earliest_visits_after_deletion(self.write, names).await?;
         let turns = self
             .write
             .next_visit_turns(&self.request, names.len())
@@ -245,7 +245,7 @@ impl RegistrationBatch<'_> {
                 visit_due_at: Some(first_visit_at),
                 visit_turn: turn,
                 visit_requester: Some(self.request.requester.clone()),
-                ..new_domain(name, target.domain.origin.scheme(), self.now)
+                ..new_domain_row(name, target.domain.origin.scheme(), self.now)
             });
         }
         Ok(self.write.insert_domains(rows).await?)
@@ -255,8 +255,8 @@ impl RegistrationBatch<'_> {
         &self,
         adder: &mut SourceAdder<'_>,
         domain: &BatchDomain,
-        registration: &AdmittedRegistration,
-    ) -> Result<NewSources> {
+        registration: &CheckedRegistration,
+    ) -> Result<AddedSources> {
         let row = &domain.row;
         reject_opted_out(row)?;
         if is_disputed(row)? && !self.caller.has_permission(Permission::Curate) {
@@ -267,7 +267,7 @@ impl RegistrationBatch<'_> {
             adder.counts.check_domain_limit(self.context)?;
         }
         let added = adder
-            .add(row, &registration.target, registration.approve)
+            .add_registration(row, &registration.target, registration.approve)
             .await?;
         if is_first {
             adder.counts.count_added_domain();
@@ -276,11 +276,11 @@ impl RegistrationBatch<'_> {
     }
 
     /// Records what a registration has added to a domain.
-    fn record_added(
+    fn record_added_sources(
         &self,
         change_set: &mut ChangeSet<'_>,
         domain: &mut BatchDomain,
-        added: NewSources,
+        added: AddedSources,
     ) {
         if let Some((kind, url)) = &added.first_new {
             let account = self.caller.account.as_ref();
@@ -314,14 +314,14 @@ impl RegistrationBatch<'_> {
             }
             if domain.has_new_source {
                 self.write
-                    .advance_visit(id, self.now.0.max(domain.row.not_before))
+                    .bring_visit_forward(id, self.now.0.max(domain.row.not_before))
                     .await?;
             }
         }
         let unused = domains.values();
         let unused = unused.filter(|one| one.is_new && !one.is_registered);
         let unused: Vec<i64> = unused.map(|one| one.row.id).collect();
-        self.write.delete_unused_domains(&unused).await?;
+        self.write.delete_inserted_domains(&unused).await?;
         domains.retain(|_, one| one.is_registered);
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::domains::domain_rows::DomainRows;
 use crate::domains::presenter::DomainPresenter;
 use crate::domains::register::{check_registration, enforce_register_policy};
 use crate::domains::register_batch::{
-    AdmittedRegistration, write_registrations, written_registrations,
+    CheckedRegistration, accepted_registrations, write_registrations,
 };
 use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
@@ -38,7 +38,7 @@ pub async fn register_bulk(
     caller: &Caller,
     registrations: &[Registration],
 ) -> Result<Vec<Result<RegisteredSources>>> {
-    caller.require(Permission::Register)?;
+    caller.require_permission(Permission::Register)?;
     if !(1..=MAX_BULK_REGISTRATIONS).contains(&registrations.len()) {
         return Err(AppError::invalid(
             "/registrations",
@@ -78,7 +78,7 @@ pub async fn register_bulk(
 async fn register_chunk(
     context: &AppContext,
     caller: &Caller,
-    chunk: Vec<Result<AdmittedRegistration>>,
+    chunk: Vec<Result<CheckedRegistration>>,
     visible_changes: &mut Vec<CommittedChanges>,
 ) -> Vec<Result<RegisteredSources>> {
     let mut refusals = Vec::with_capacity(chunk.len());
@@ -117,7 +117,7 @@ fn is_batch_failure(result: &Result<RegisteredSources>) -> bool {
 async fn register_admitted(
     context: &AppContext,
     caller: &Caller,
-    admitted: &[AdmittedRegistration],
+    admitted: &[CheckedRegistration],
     visible_changes: &mut Vec<CommittedChanges>,
 ) -> Vec<Result<RegisteredSources>> {
     if admitted.is_empty() {
@@ -148,10 +148,10 @@ async fn register_admitted(
 async fn load_registered_sources(
     context: &AppContext,
     caller: &Caller,
-    admitted: &[AdmittedRegistration],
+    admitted: &[CheckedRegistration],
     results: &[Result<i64>],
 ) -> Result<Vec<Option<RegisteredSources>>> {
-    let ids: BTreeSet<i64> = written_registrations(admitted, results)
+    let ids: BTreeSet<i64> = accepted_registrations(admitted, results)
         .map(|(_, id)| id)
         .collect();
     let ids: Vec<i64> = ids.into_iter().collect();
@@ -163,7 +163,7 @@ async fn load_registered_sources(
         let presenter = DomainPresenter::new(context, caller, row, &domain_rows);
         views.insert(row.id, (&row.name, presenter.sources(&mut attempts)));
     }
-    let view = |(registration, id): (&AdmittedRegistration, i64)| {
+    let view = |(registration, id): (&CheckedRegistration, i64)| {
         let (domain, sources) = views.get(&id)?;
         let is_registered = |source: &&SourceView| {
             let mut all = registration.target.sources.iter();
@@ -174,5 +174,7 @@ async fn load_registered_sources(
             sources: sources.iter().filter(is_registered).cloned().collect(),
         })
     };
-    Ok(written_registrations(admitted, results).map(view).collect())
+    Ok(accepted_registrations(admitted, results)
+        .map(view)
+        .collect())
 }

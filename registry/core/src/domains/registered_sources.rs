@@ -53,7 +53,7 @@ impl DomainSources {
     /// Whether a source belongs to another account that has proved the domain: it is at a location that only the
     /// domain controls, or the proof covers it. Other registrants cannot end such a source, even after the proof has
     /// lapsed.
-    fn belongs_to_owner(&self, account: Uuid, source: &source::Model) -> bool {
+    fn belongs_to_other_owner(&self, account: Uuid, source: &source::Model) -> bool {
         let coverage_level = || {
             self.coverage_evidence
                 .source_coverage(source, self.sources.iter())
@@ -71,7 +71,7 @@ impl DomainSources {
             .iter()
             .filter(|source| withdrawn.contains(&source.id))
             .filter(|source| !self.is_registered_by_others(account, source.id))
-            .filter(|source| !self.belongs_to_owner(account, source))
+            .filter(|source| !self.belongs_to_other_owner(account, source))
             .map(|source| source.id)
             .collect();
         let entries: Vec<i64> = self
@@ -100,7 +100,7 @@ impl DomainSources {
     }
 }
 
-pub fn is_approved(agent: &agent::Model) -> bool {
+pub fn has_approved_version(agent: &agent::Model) -> bool {
     agent.approved_version.is_some()
 }
 

@@ -7,7 +7,7 @@ use a2a_registry_domain::source::SourceKind;
 
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
-use crate::sources::{is_well_known, well_known_catalogs};
+use crate::sources::{has_well_known_path, well_known_catalogs};
 
 /// The sources to add to a domain: their kinds, and their URLs as the database stores them. The first is the one that
 /// the request names.
@@ -19,14 +19,14 @@ pub struct RegistrationTarget {
 }
 
 /// Resolves the target of a registration; the guard checks it before anything is stored.
-pub fn resolve_target(
+pub fn resolve_registration_target(
     context: &AppContext,
     registration: &Registration,
 ) -> Result<RegistrationTarget> {
     let guard = context.network.fetcher.guard();
     match (&registration.domain, &registration.card_url) {
         (Some(domain), None) => {
-            let to_error = |refusal| target_error("/domain", &refusal);
+            let to_error = |refusal| refused_target_error("/domain", &refusal);
             let domain = guard.check_domain(domain.trim()).map_err(to_error)?;
             let mut sources = vec![(SourceKind::WellKnown, domain.origin.to_string())];
             sources.extend(well_known_catalogs(&domain.origin));
@@ -37,12 +37,12 @@ pub fn resolve_target(
             })
         }
         (None, Some(url)) => {
-            let to_error = |refusal| target_error("/card_url", &refusal);
+            let to_error = |refusal| refused_target_error("/card_url", &refusal);
             let url = guard.check_url(url.trim()).map_err(to_error)?;
             let url = normalize_url(url);
             let domain = Domain::from_url(&url);
             // The legacy path alone counts as a card URL: it is fetched regardless of the response at the newer path.
-            let source = if is_well_known(&url) && url.path() != LEGACY_AGENT_CARD_PATH {
+            let source = if has_well_known_path(&url) && url.path() != LEGACY_AGENT_CARD_PATH {
                 (SourceKind::WellKnown, domain.origin.to_string())
             } else {
                 let mut catalogs = well_known_catalogs(&domain.origin).into_iter();
@@ -62,7 +62,7 @@ pub fn resolve_target(
     }
 }
 
-fn target_error(pointer: &str, refusal: &GuardError) -> AppError {
+fn refused_target_error(pointer: &str, refusal: &GuardError) -> AppError {
     AppError {
         members: vec![(pointer.into(), refusal.to_string())],
         ..AppError::new(ErrorKind::TargetRefused, refusal.to_string())

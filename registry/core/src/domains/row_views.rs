@@ -8,7 +8,7 @@ use a2a_registry_store::entity::{fetch_attempt, proof, proof_check, source, sour
 use time::OffsetDateTime;
 
 use crate::domains::domain_access::DomainAccess;
-use crate::sources::card_url;
+use crate::sources::source_card_url;
 
 /// The view of a proof; callers who see the domain's details also get the reason why the proof is missing.
 pub fn proof_view(row: &proof::Model, access: DomainAccess) -> Proof {
@@ -21,7 +21,7 @@ pub fn proof_view(row: &proof::Model, access: DomainAccess) -> Proof {
     }
 }
 
-pub fn check_view(row: &proof_check::Model) -> ProofCheck {
+pub fn proof_check_view(row: &proof_check::Model) -> ProofCheck {
     ProofCheck {
         at: Timestamp(row.at),
         method: row.method.0.clone(),
@@ -38,7 +38,7 @@ pub fn check_view(row: &proof_check::Model) -> ProofCheck {
     }
 }
 
-pub fn day_view(row: &source_day::Model) -> SourceDay {
+pub fn source_day_view(row: &source_day::Model) -> SourceDay {
     let at = OffsetDateTime::from(Timestamp(i64::from(row.day).saturating_mul(DAY)));
     SourceDay {
         day: at.date().to_string(),
@@ -81,7 +81,7 @@ pub fn source_view(
         coverage: Coverage::Nomination.into(),
         own: false,
         limit_met: row.limit_met.clone(),
-        card_url: (card_url(row) != row.url).then(|| card_url(row).to_owned()),
+        card_url: (source_card_url(row) != row.url).then(|| source_card_url(row).to_owned()),
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),

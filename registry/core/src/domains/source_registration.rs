@@ -13,16 +13,16 @@ use uuid::Uuid;
 use crate::admission::coverage::CoverageEvidence;
 use crate::config::LimitsConfig;
 use crate::context::AppContext;
-use crate::domains::domain_access::is_owner;
+use crate::domains::domain_access::is_owner_or_party;
 use crate::domains::registration_counts::RegistrationCounts;
 use crate::domains::registration_target::RegistrationTarget;
 use crate::error::{AppError, Result};
 use crate::sources::quota::{DomainAgentQuota, card_targets, domain_agent_quota};
-use crate::sources::{card_target, card_url, is_card_source, new_source};
+use crate::sources::{card_target, is_card_source, new_source_row, source_card_url};
 use crate::visibility::caller::Caller;
 
 #[derive(Debug, Default)]
-pub struct NewSources {
+pub struct AddedSources {
     /// The first source that the caller had not registered before.
     pub first_new: Option<(SourceKind, String)>,
     pub has_new_source: bool,
@@ -32,8 +32,8 @@ pub struct NewSources {
     pub sees_all: bool,
 }
 
-impl NewSources {
-    fn record_first(&mut self, kind: SourceKind, url: &str) {
+impl AddedSources {
+    fn record_first_new(&mut self, kind: SourceKind, url: &str) {
         self.first_new.get_or_insert_with(|| (kind, url.to_owned()));
     }
 }
@@ -41,7 +41,7 @@ impl NewSources {
 type CardTarget = (bool, String);
 
 /// The card target of a source; `None` for a kind that only a later build knows.
-fn source_target(source: &source::Model) -> Option<CardTarget> {
+fn source_card_target(source: &source::Model) -> Option<CardTarget> {
     let kind = source.kind.known_value()?;
     Some(card_target(kind, &source.url))
 }
@@ -55,16 +55,19 @@ fn coverage_by_target(
 ) -> BTreeMap<CardTarget, CoverageLevel> {
     let mut by_url: HashMap<&str, Vec<&source::Model>> = HashMap::new();
     for source in sources {
-        by_url.entry(card_url(source)).or_default().push(source);
+        by_url
+            .entry(source_card_url(source))
+            .or_default()
+            .push(source);
     }
     let listing: BTreeSet<i64> = sources.iter().filter_map(|one| one.catalog_id).collect();
     let catalogs = sources.iter().filter(|one| listing.contains(&one.id));
     let catalogs: Vec<&source::Model> = catalogs.collect();
     card_targets(sources.iter(), |one| {
-        let url = card_url(one);
+        let url = source_card_url(one);
         let same = by_url.get(url).into_iter().flatten().copied();
         let others = catalogs.iter().copied();
-        let others = others.filter(move |catalog| card_url(catalog) != url);
+        let others = others.filter(move |catalog| source_card_url(catalog) != url);
         evidence.source_coverage(one, same.chain(others))
     })
 }
@@ -93,18 +96,18 @@ fn known_and_shared_targets(
     };
     let cards = || sources.iter().filter(|one| is_card_source(one));
     let others = cards().filter(|one| is_registered_by_others(one));
-    let others: BTreeSet<CardTarget> = others.filter_map(source_target).collect();
+    let others: BTreeSet<CardTarget> = others.filter_map(source_card_target).collect();
     let known_sources = cards().filter(|one| is_own(one) || is_listed(one));
     let own = cards().filter(|one| is_own(one) && !is_listed(one));
     let shared = own.filter_map(|one| {
-        let target = source_target(one).filter(|target| others.contains(target))?;
+        let target = source_card_target(one).filter(|target| others.contains(target))?;
         Some((
             target,
             evidence.new_source_coverage(one, new_registrant, [].iter()),
         ))
     });
     (
-        known_sources.filter_map(source_target).collect(),
+        known_sources.filter_map(source_card_target).collect(),
         shared.collect(),
     )
 }
@@ -147,16 +150,18 @@ impl CountedSources {
     /// Counts a source that was just added. If no other source has its URL, nothing else changes, and it is not
     /// compared with all others: a bulk may add a thousand sources to one domain. For a caller without rights on the
     /// domain, who may add few, a new URL takes as long as one that others have registered.
-    fn count_new(
+    fn count_new_source(
         &mut self,
         added: &source::Model,
         new_registrant: &source_registrant::Model,
         evidence: &CoverageEvidence,
     ) {
-        let Some(target) = source_target(added).filter(|_| is_card_source(added)) else {
+        let Some(target) = source_card_target(added).filter(|_| is_card_source(added)) else {
             return;
         };
-        let is_other = |one: &source::Model| one.id != added.id && card_url(one) == card_url(added);
+        let is_other = |one: &source::Model| {
+            one.id != added.id && source_card_url(one) == source_card_url(added)
+        };
         if !self.sees_all
             || self.target_coverage.contains_key(&target)
             || self.sources.iter().any(is_other)
@@ -210,7 +215,7 @@ impl<'a> SourceAdder<'a> {
         let listed_agents = agents::listed_agents_by_domain(write, &ids, false).await?;
         let account = caller.account.as_ref();
         let ended = match account.filter(|_| !caller.has_permission(Permission::SeeAll)) {
-            Some(account) => registrants::ended_registrations(write, &ids, account.id).await?,
+            Some(account) => registrants::registered_ended_sources(write, &ids, account.id).await?,
             None => Vec::new(),
         };
         let mut adder = Self {
@@ -231,7 +236,7 @@ impl<'a> SourceAdder<'a> {
             let own = proofs.iter().filter(|proof| proof.domain_id == row.id);
             let own: Vec<proof::Model> = own.cloned().collect();
             let sees_all = caller.has_permission(Permission::SeeAll)
-                || is_owner(caller, row, &own, now)
+                || is_owner_or_party(caller, row, &own, now)
                 || caller.is_account(row.account_id);
             let of_domain = ended.iter().map(|(source, _)| source);
             let of_domain = of_domain.filter(|one| one.domain_id == row.id && !sees_all);
@@ -245,7 +250,7 @@ impl<'a> SourceAdder<'a> {
                 target_coverage: BTreeMap::new(),
                 sees_all,
                 known_targets: BTreeSet::new(),
-                ended_targets: cards.filter_map(source_target).collect(),
+                ended_targets: cards.filter_map(source_card_target).collect(),
                 shared_targets: BTreeMap::new(),
             };
             counted.recount(&new_registrant, &adder.evidence);
@@ -256,12 +261,12 @@ impl<'a> SourceAdder<'a> {
 
     /// Adds the missing sources of a registration, and the caller to the registrants of the existing ones. A rejected
     /// registration writes nothing.
-    pub async fn add(
+    pub async fn add_registration(
         &mut self,
         row: &domain::Model,
         target: &RegistrationTarget,
         approve: bool,
-    ) -> Result<NewSources> {
+    ) -> Result<AddedSources> {
         let Some(mut counted) = self.domains.remove(&row.id) else {
             return Err(AppError::internal("a domain was not loaded".to_owned()));
         };
@@ -276,22 +281,22 @@ impl<'a> SourceAdder<'a> {
         row: &domain::Model,
         target: &RegistrationTarget,
         approve: bool,
-    ) -> Result<NewSources> {
+    ) -> Result<AddedSources> {
         let account = self.caller.account.as_ref().filter(|_| approve);
         let approve_as = account.map(|account| account.id);
         let mut quota = counted.agent_quota(&self.context.config.limits);
-        let mut added = NewSources {
+        let mut added = AddedSources {
             sees_all: counted.sees_all,
-            ..NewSources::default()
+            ..AddedSources::default()
         };
         // Only the first source of a registration can be refused, before anything is written: the others are catalogs.
         for (kind, url) in &target.sources {
             let source = source::Model {
                 approve_as,
-                ..new_source(row.id, *kind, url.clone(), self.now)
+                ..new_source_row(row.id, *kind, url.clone(), self.now)
             };
             if !kind.is_catalog() && !counted.is_target_known(*kind, url) {
-                self.take_quota(counted, &mut quota, &source, row, target)?;
+                self.take_quota_place(counted, &mut quota, &source, row, target)?;
             }
             let same = |one: &&source::Model| one.kind == *kind && one.url == *url;
             match counted.sources.iter().find(same).cloned() {
@@ -315,7 +320,7 @@ impl<'a> SourceAdder<'a> {
         kind: SourceKind,
         existing: &source::Model,
         approve_as: Option<Uuid>,
-        added: &mut NewSources,
+        added: &mut AddedSources,
     ) -> Result<()> {
         let own_registrant = registrant_row(self.caller, existing.id, self.now);
         let others = self.evidence.registrants(existing.id);
@@ -336,7 +341,7 @@ impl<'a> SourceAdder<'a> {
             return Ok(());
         }
         if self.write.insert_registrant(own_registrant.clone()).await? {
-            added.record_first(kind, &existing.url);
+            added.record_first_new(kind, &existing.url);
             added.joined_sources.push(existing.clone());
             self.count_added_card(counted, kind);
         }
@@ -369,7 +374,7 @@ impl<'a> SourceAdder<'a> {
     }
 
     /// Takes one place of the domain's agent quota.
-    fn take_quota(
+    fn take_quota_place(
         &self,
         counted: &CountedSources,
         quota: &mut DomainAgentQuota,
@@ -391,7 +396,7 @@ impl<'a> SourceAdder<'a> {
         if let Some(refusal) =
             refusal.filter(|_| !self.caller.has_permission(Permission::Administer))
         {
-            return Err(limit_error(target, format!("{refusal}.")));
+            return Err(registration_limit_error(target, format!("{refusal}.")));
         }
         quota.count_agent(coverage_level);
         Ok(())
@@ -403,18 +408,18 @@ impl<'a> SourceAdder<'a> {
         counted: &mut CountedSources,
         kind: SourceKind,
         source: source::Model,
-        added: &mut NewSources,
+        added: &mut AddedSources,
     ) -> Result<()> {
         self.check_card_limit(counted, kind, &source.url).await?;
         let source = self.write.insert_source(source).await?;
         let own_registrant = registrant_row(self.caller, source.id, self.now);
         self.write.insert_registrant(own_registrant.clone()).await?;
-        added.record_first(kind, &source.url);
+        added.record_first_new(kind, &source.url);
         added.has_new_source = true;
         self.count_added_card(counted, kind);
         self.evidence.add_registrant(own_registrant.clone());
         counted.sources.push(source.clone());
-        counted.count_new(&source, &own_registrant, &self.evidence);
+        counted.count_new_source(&source, &own_registrant, &self.evidence);
         Ok(())
     }
 }
@@ -424,7 +429,7 @@ fn is_same_registrant(first: &source_registrant::Model, second: &source_registra
     (first.account_id, &first.network) == (second.account_id, &second.network)
 }
 
-fn limit_error(target: &RegistrationTarget, detail: String) -> AppError {
+fn registration_limit_error(target: &RegistrationTarget, detail: String) -> AppError {
     AppError {
         members: vec![(target.pointer.into(), detail.clone())],
         ..AppError::limit_reached(detail)

@@ -16,7 +16,7 @@ use crate::agents::records::{card_name, current_version_id};
 use crate::context::AppContext;
 use crate::error::Result;
 use crate::ownership::is_provable;
-use crate::sources::is_catalog;
+use crate::sources::is_catalog_source;
 use crate::text::{self, LINE};
 
 const MAX_REASONS: usize = 60;
@@ -55,8 +55,8 @@ pub async fn load_unlisted_reasons<'a>(
     };
     let obstacles: HashMap<Uuid, Vec<Obstacle>> =
         versions.iter().map(agent_and_obstacles).collect();
-    let agent_details = AgentDetails { obstacles, names };
-    Ok(collect_reasons(
+    let agent_details = UnlistedAgentDetails { obstacles, names };
+    Ok(collect_unlisted_reasons(
         (row, state),
         sources,
         agents,
@@ -65,14 +65,14 @@ pub async fn load_unlisted_reasons<'a>(
     ))
 }
 
-struct AgentDetails {
+struct UnlistedAgentDetails {
     /// Why the rules do not approve the card of each agent.
     obstacles: HashMap<Uuid, Vec<Obstacle>>,
     /// The name of each agent in the card that it shows, or would show.
     names: HashMap<Uuid, String>,
 }
 
-impl AgentDetails {
+impl UnlistedAgentDetails {
     /// The agent's name in sentences: its card's name, quoted as foreign text, and its id, by which clients match a
     /// sentence to its agent; the id alone if no card is known.
     fn display_name(&self, agent: Uuid) -> String {
@@ -110,12 +110,12 @@ fn missing_agent_reason(source: &source::Model) -> String {
     }
 }
 
-fn collect_reasons<'a>(
+fn collect_unlisted_reasons<'a>(
     (row, state): (&domain::Model, DomainState),
     sources: impl Iterator<Item = &'a source::Model>,
     agents: &[agent::Model],
     holds: &[hold::Model],
-    agent_details: &AgentDetails,
+    agent_details: &UnlistedAgentDetails,
 ) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Some(opted_out_by) = &row.opted_out_by {
@@ -139,7 +139,7 @@ fn collect_reasons<'a>(
         .collect();
     for source in &sources {
         let lists_cards = sources.iter().any(|one| one.catalog_id == Some(source.id));
-        if is_catalog(source) || lists_cards {
+        if is_catalog_source(source) || lists_cards {
             // A missing catalog is no error. An unreadable one hides the cards that it names.
             if let Some(reason) = &source.liveness_reason {
                 reasons.push(format!(
@@ -152,7 +152,12 @@ fn collect_reasons<'a>(
         }
     }
     for agent in agents.iter().filter(|agent| agent.domain_id == row.id) {
-        reasons.extend(agent_reasons((row, state), agent, holds, agent_details));
+        reasons.extend(unlisted_agent_reasons(
+            (row, state),
+            agent,
+            holds,
+            agent_details,
+        ));
     }
     reasons.truncate(MAX_REASONS);
     reasons
@@ -231,11 +236,11 @@ fn pending_reason(obstacles: &[Obstacle], state: DomainState, is_provable: bool)
     }
 }
 
-fn agent_reasons(
+fn unlisted_agent_reasons(
     (row, state): (&domain::Model, DomainState),
     agent: &agent::Model,
     holds: &[hold::Model],
-    agent_details: &AgentDetails,
+    agent_details: &UnlistedAgentDetails,
 ) -> Vec<String> {
     let id = agent.id;
     let name = agent_details.display_name(id);

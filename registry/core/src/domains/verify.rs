@@ -5,13 +5,13 @@ use a2a_registry_domain::role::Permission;
 
 use crate::context::AppContext;
 use crate::domains::actions::find_visible_domain;
-use crate::domains::row_views::check_view;
+use crate::domains::row_views::proof_check_view;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
 use crate::ownership::challenges::ensure_challenges;
 use crate::ownership::is_provable;
 use crate::ownership::verify::{
-    build_check_request, record_check, reject_too_many_failures, run_check,
+    build_domain_check_request, enforce_failed_check_limit, record_domain_check, run_domain_check,
 };
 use crate::visibility::caller::Caller;
 
@@ -22,7 +22,7 @@ pub async fn domain_verify(
     caller: &Caller,
     domain: &str,
 ) -> Result<Verification> {
-    let account = caller.require(Permission::Register)?;
+    let account = caller.require_permission(Permission::Register)?;
     let row = find_visible_domain(context, caller, domain).await?;
     if !is_provable(&row) {
         return Err(AppError::conflict(format!(
@@ -30,18 +30,18 @@ pub async fn domain_verify(
             row.name
         )));
     }
-    reject_too_many_failures(context, account, &row).await?;
+    enforce_failed_check_limit(context, account, &row).await?;
     // A curator checks the proofs of others and makes no claim.
     if !caller.has_permission(Permission::Curate) {
         let write = context.store.begin_write().await?;
         ensure_challenges(context, &write, &[row.id], account.id).await?;
         write.commit().await?;
     }
-    let request = build_check_request(context, &row, Some(caller)).await?;
-    let result = run_check(context, &request).await?;
-    let checks = record_check(context, &row, result, &account.name).await?;
+    let request = build_domain_check_request(context, &row, Some(caller)).await?;
+    let result = run_domain_check(context, &request).await?;
+    let checks = record_domain_check(context, &row, result, &account.name).await?;
     Ok(Verification {
         domain: domain_view(context, caller, row.id).await?,
-        checks: checks.iter().map(check_view).collect(),
+        checks: checks.iter().map(proof_check_view).collect(),
     })
 }

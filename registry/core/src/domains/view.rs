@@ -10,7 +10,7 @@ use a2a_registry_store::{domains, visit_results};
 use crate::context::AppContext;
 use crate::domains::domain_rows::DomainRows;
 use crate::domains::presenter::DomainPresenter;
-use crate::domains::row_views::day_view;
+use crate::domains::row_views::source_day_view;
 use crate::error::{AppError, Result};
 use crate::sources::public_source_id;
 use crate::visibility::caller::Caller;
@@ -37,7 +37,7 @@ pub async fn domain_view(context: &AppContext, caller: &Caller, id: i64) -> Resu
     {
         let id = names.get(&source.id).copied();
         let of_source = days.iter().filter(|day| Some(day.source_id) == id);
-        source.days.extend(of_source.map(day_view));
+        source.days.extend(of_source.map(source_day_view));
     }
     Ok(view)
 }
@@ -73,14 +73,14 @@ mod tests {
 
     use crate::domains::domain_access::DomainAccess;
     use crate::domains::row_views::source_view;
-    use crate::sources::new_source;
+    use crate::sources::new_source_row;
 
     fn source() -> source::Model {
         let url = "https://a.example/card.json".to_owned();
         source::Model {
             validator_url: Some(url.clone()),
             etag: Some("\"1\"".into()),
-            ..new_source(1, SourceKind::Url, url, Timestamp(0))
+            ..new_source_row(1, SourceKind::Url, url, Timestamp(0))
         }
     }
 

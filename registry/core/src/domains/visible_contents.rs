@@ -12,13 +12,13 @@ use uuid::Uuid;
 use crate::domains::domain_access::DomainAccess;
 use crate::domains::domain_rows::DomainRows;
 use crate::domains::row_views::source_view;
-use crate::sources::{coverage_kind, new_source};
+use crate::sources::{coverage_kind, new_source_row};
 use crate::visibility::caller::Caller;
 use crate::visibility::is_visible_to_registrant;
 
 /// The sources and agents of a domain that a caller sees: all of them if it owns the domain, those that it has
 /// registered if it registered the domain first, and otherwise the listed ones.
-pub struct VisibleContents {
+pub struct VisibleDomainContents {
     pub access: DomainAccess,
     /// Whether the caller registered the domain first. To any other caller its registered sources only show as
     /// recorded until it can find an agent there: anything more would be missing for a hidden agent, and so reveal it.
@@ -45,7 +45,7 @@ impl DomainAgents {
     }
 }
 
-impl VisibleContents {
+impl VisibleDomainContents {
     /// Selects the part of a domain that a caller sees at this time; `rows` may include rows of other domains.
     pub fn for_caller(
         caller: &Caller,
@@ -119,7 +119,7 @@ impl VisibleContents {
     }
 
     /// Whether the caller sees the results of a source.
-    pub fn sees_results(&self, source: &source::Model) -> bool {
+    pub fn sees_source_results(&self, source: &source::Model) -> bool {
         let agent = source.agent_id;
         let is_shown = agent.map_or(self.is_first_registrant, |id| self.agents.contains(&id));
         self.access.sees_all() || (self.registered_sources.contains_key(&source.id) && is_shown)
@@ -128,7 +128,7 @@ impl VisibleContents {
     /// When the caller registered a source that it may only see as recorded.
     pub fn recorded_at(&self, source: &source::Model) -> Option<i64> {
         let at = self.registered_sources.get(&source.id).copied();
-        at.filter(|_| !self.is_first_registrant && !self.sees_results(source))
+        at.filter(|_| !self.is_first_registrant && !self.sees_source_results(source))
     }
 
     /// The ended sources with the times of their registration, each URL once.
@@ -151,26 +151,26 @@ impl VisibleContents {
         coverage: Coverage,
     ) -> Option<SourceView> {
         if let Some(at) = self.recorded_at(source) {
-            return Some(recorded_view(source, Timestamp(at)));
+            return Some(recorded_source_view(source, Timestamp(at)));
         }
         let own = self.registered_sources.contains_key(&source.id);
         let agent = source.agent_id.filter(|id| self.agents.contains(id));
         let view = if self.access.sees_all() {
             source_view(source, attempts, self.access)
-        } else if self.sees_results(source) {
+        } else if self.sees_source_results(source) {
             source_view(source, attempts, DomainAccess::Owner)
         } else if agent.is_some() {
             source_view(source, None, DomainAccess::Public)
         } else {
             let since = Timestamp(*self.registered_sources.get(&source.id)?);
-            return Some(unfetched_view(source, since, DomainAccess::Owner));
+            return Some(unfetched_source_view(source, since, DomainAccess::Owner));
         };
         // The other registrants of a URL stay hidden until the URL has an agent that the caller sees.
         let is_known = self.access.sees_all() || agent.is_some() || source.kind != SourceKind::Url;
         let coverage = if is_known {
             coverage
         } else {
-            unfetched_coverage(source)
+            coverage_by_location(source)
         };
         Some(SourceView {
             agent,
@@ -182,30 +182,34 @@ impl VisibleContents {
 }
 
 /// The view of a source that shows the caller its own registration and nothing else.
-pub fn recorded_view(source: &source::Model, since: Timestamp) -> SourceView {
+pub fn recorded_source_view(source: &source::Model, since: Timestamp) -> SourceView {
     SourceView {
         state: SourceState::Recorded.into(),
         next_due: None,
-        ..unfetched_view(source, since, DomainAccess::Public)
+        ..unfetched_source_view(source, since, DomainAccess::Public)
     }
 }
 
 /// The view of a source as if the caller had been the first to register it, and it was never fetched.
-fn unfetched_view(source: &source::Model, since: Timestamp, access: DomainAccess) -> SourceView {
+fn unfetched_source_view(
+    source: &source::Model,
+    since: Timestamp,
+    access: DomainAccess,
+) -> SourceView {
     let new_row = source::Model {
         id: source.id,
         kind: source.kind.clone(),
-        ..new_source(source.domain_id, SourceKind::Url, source.url.clone(), since)
+        ..new_source_row(source.domain_id, SourceKind::Url, source.url.clone(), since)
     };
     SourceView {
         own: true,
-        coverage: unfetched_coverage(source).into(),
+        coverage: coverage_by_location(source).into(),
         ..source_view(&new_row, None, access)
     }
 }
 
 /// Whether a proof would cover a source, judged by its location alone.
-fn unfetched_coverage(source: &source::Model) -> Coverage {
+fn coverage_by_location(source: &source::Model) -> Coverage {
     match coverage_kind(source) {
         Some(SourceKind::Url | SourceKind::Entry) | None => Coverage::Nomination,
         Some(SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog) => Coverage::Covered,

@@ -14,15 +14,17 @@ use crate::admission::coverage_updates::{DomainCoverageState, update_domain_cove
 use crate::agents::views::is_agent_visible;
 use crate::commit::agent_state::load_agent_state;
 use crate::commit::change_set::ChangeSet;
-use crate::commit::locks::{begin_write_with_followers, lock_domain};
+use crate::commit::locks::{begin_write_with_dependents, lock_domain};
 use crate::commit::publish::{await_searchable, commit_and_publish, commit_changes};
 use crate::context::AppContext;
 use crate::domains::actions::find_visible_domain;
-use crate::domains::registered_sources::{DomainSources, is_approved, is_domain_controlled_source};
+use crate::domains::registered_sources::{
+    DomainSources, has_approved_version, is_domain_controlled_source,
+};
 use crate::error::{AppError, Result};
 use crate::ownership::apply_check::redecide_redirected_cards;
-use crate::ownership::authorization::require_whole_domain;
-use crate::ownership::dispute::is_caller_party;
+use crate::ownership::authorization::require_whole_domain_owner;
+use crate::ownership::dispute::is_caller_dispute_party;
 use crate::ownership::{dispute_error, is_disputed};
 use crate::sources::public_source_id;
 use crate::visibility::caller::{Caller, CallerAccount};
@@ -36,7 +38,7 @@ pub async fn source_withdraw(
     domain: &str,
     source: &str,
 ) -> Result<()> {
-    let account = caller.require(Permission::Register)?;
+    let account = caller.require_permission(Permission::Register)?;
     let unlocked = find_visible_domain(context, caller, domain).await?;
     let not_found = || {
         let name = &unlocked.name;
@@ -50,7 +52,7 @@ pub async fn source_withdraw(
         .find(|known| public_source_id(context, known) == source)
         .map(|known| known.id)
         .filter(|id| domain_sources.is_registered_by(account.id, *id));
-    let ended = registrants::ended_registrations(&write, &[row.id], account.id).await?;
+    let ended = registrants::registered_ended_sources(&write, &[row.id], account.id).await?;
     let ended = ended
         .iter()
         .filter(|(known, _)| public_source_id(context, known) == source);
@@ -104,7 +106,9 @@ fn find_approved_agent<'a>(
     let mut sources = domain_sources.sources.iter();
     sources.find_map(|source| {
         let gives = |agent: &&agent::Model| {
-            ids.contains(&source.id) && source.agent_id == Some(agent.id) && is_approved(agent)
+            ids.contains(&source.id)
+                && source.agent_id == Some(agent.id)
+                && has_approved_version(agent)
         };
         domain_sources.agents.iter().find(gives)
     })
@@ -114,9 +118,9 @@ fn find_approved_agent<'a>(
 /// registrant this withdraws its own sources, and the domain ends if no source of others is left; it is refused if the
 /// domain has approved agents of others.
 pub async fn domain_delete(context: &AppContext, caller: &Caller, domain: &str) -> Result<()> {
-    let account = caller.require(Permission::Register)?;
+    let account = caller.require_permission(Permission::Register)?;
     let unlocked = find_visible_domain(context, caller, domain).await?;
-    let (write, row, followers) = begin_write_with_followers(context, &unlocked).await?;
+    let (write, row, followers) = begin_write_with_dependents(context, &unlocked).await?;
     let domain_sources = DomainSources::load(&write, &row, context.now()).await?;
     let own_sources: Vec<i64> = domain_sources
         .sources
@@ -124,17 +128,17 @@ pub async fn domain_delete(context: &AppContext, caller: &Caller, domain: &str) 
         .map(|source| source.id)
         .filter(|id| domain_sources.is_registered_by(account.id, *id))
         .collect();
-    let ended = registrants::ended_registrations(&write, &[row.id], account.id).await?;
+    let ended = registrants::registered_ended_sources(&write, &[row.id], account.id).await?;
     let ended: Vec<i64> = ended.iter().map(|(source, _)| source.id).collect();
     let may_delete =
         caller.has_permission(Permission::Curate) || caller.is_account(row.owner_at(context.now()));
     let is_first_registrant = caller.is_account(row.account_id);
-    let is_party = is_caller_party(&write, caller, &row).await?;
+    let is_party = is_caller_dispute_party(&write, caller, &row).await?;
     // A caller that is neither a party nor the first registrant must not learn whether the domain is proved.
     let is_proved = domain_sources.is_proved && (is_first_registrant || is_party);
     let has_none = own_sources.is_empty() && ended.is_empty();
     if may_delete || is_proved || (has_none && !is_first_registrant) {
-        require_whole_domain(&write, caller, &row, context.now()).await?;
+        require_whole_domain_owner(&write, caller, &row, context.now()).await?;
         return end_domain(context, write, &row, &followers, &account.name).await;
     }
     let ending_sources = domain_sources.sources_ending(account.id, &own_sources);
@@ -148,7 +152,7 @@ pub async fn domain_delete(context: &AppContext, caller: &Caller, domain: &str) 
         .filter_map(|source| source.agent_id)
         .collect();
     let is_others =
-        |agent: &&agent::Model| remaining_agents.contains(&agent.id) && is_approved(agent);
+        |agent: &&agent::Model| remaining_agents.contains(&agent.id) && has_approved_version(agent);
     for agent in domain_sources.agents.iter().filter(is_others) {
         // A refusal would reveal an agent that is hidden from the caller.
         if is_agent_visible(context, &write, caller, Some(agent)).await? {
@@ -184,13 +188,13 @@ async fn withdraw_registrations(
     let now = context.now();
     let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     end_registrations(&write, &mut change_set, row, domain_sources, &withdrawal).await?;
-    reassign_to_owner(context, &write, domain_sources, &withdrawal).await?;
+    reassign_sources_to_owner(context, &write, domain_sources, &withdrawal).await?;
     for agent in domain_sources.agents_without_source(&withdrawal.ending_sources) {
         let mut state = load_agent_state(&write, agent.id).await?;
         let reason = "its registration was withdrawn";
-        change_set.retire(&mut state, &withdrawal.account.name, reason);
+        change_set.retire_agent(&mut state, &withdrawal.account.name, reason);
     }
-    update_submitter(&write, &mut change_set, row, domain_sources, &withdrawal).await?;
+    update_submitters(&write, &mut change_set, row, domain_sources, &withdrawal).await?;
     if !withdrawal.keeps_registration(domain_sources) {
         write
             .delete_challenge(row.id, withdrawal.account.id)
@@ -200,7 +204,7 @@ async fn withdraw_registrations(
     let committed = change_set.write(&write).await?;
     let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     update_domain_coverage(context, &write, &mut change_set, row).await?;
-    append_agent_events(&mut change_set, domain_sources, &withdrawal);
+    append_withdrawal_events(&mut change_set, domain_sources, &withdrawal);
     let coverage_changes = change_set.write(&write).await?;
     commit_and_publish(context, write, [&committed, &coverage_changes]).await?;
     if withdrawal.waits_for_index {
@@ -252,7 +256,7 @@ async fn end_registrations(
 }
 
 /// Appends events for agents whose sources lost a registration or ended.
-fn append_agent_events(
+fn append_withdrawal_events(
     change_set: &mut ChangeSet<'_>,
     domain_sources: &DomainSources,
     withdrawal: &RegistrationWithdrawal<'_>,
@@ -280,7 +284,7 @@ fn append_agent_events(
 
 /// Assigns the remaining sources that have no registrant: those at a location that only the domain controls go to its
 /// owner. Catalog entries stay without a registrant, so that they are covered as long as the catalog names them.
-async fn reassign_to_owner(
+async fn reassign_sources_to_owner(
     context: &AppContext,
     write: &WriteTransaction,
     domain_sources: &DomainSources,
@@ -312,7 +316,7 @@ async fn reassign_to_owner(
 }
 
 /// Sets an agent's submitter to the first account that is still a registrant of one of its sources.
-async fn update_submitter(
+async fn update_submitters(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     row: &domain::Model,
@@ -354,7 +358,7 @@ async fn end_domain(
     let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     for agent in agents::live_agents_by_domain(&write, &[row.id]).await? {
         let mut state = load_agent_state(&write, agent.id).await?;
-        change_set.retire(&mut state, actor, "the domain was deleted");
+        change_set.retire_agent(&mut state, actor, "the domain was deleted");
     }
     write.delete_peer_candidates(row.id).await?;
     write.end_domain(row.id, now.0).await?;

@@ -77,7 +77,7 @@ fn unrelated_similarities(
             .filter(other)
             .for_each(|slot| other_slots.insert(*slot));
         let near = snapshot.find_nearest(query, &other_slots)?;
-        similarities.extend(near.iter().map(|near| near.similarity.mean()));
+        similarities.extend(near.iter().map(|near| near.similarity.combined_cosine()));
     }
     Ok(similarities)
 }

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::context::AppContext;
 use crate::embeddings::model_indexer::{
-    IndexerStep, ModelIndexer, open_indexer, publish_model, purge_unused_models,
+    IndexerStepResult, ModelIndexer, open_indexer, publish_model, purge_unused_models,
     remove_stale_vector_files, run_indexer_step,
 };
 use crate::embeddings::models::{self, ConfiguredEmbedders, ModelSource};
@@ -29,7 +29,7 @@ const PURGE_INTERVAL: Duration = Duration::from_secs(3600);
 const LOG_INTERVAL_AGENTS: u64 = 1000;
 
 /// Computes vectors for every model until cancelled; returns at once if there are no models.
-pub fn start_indexing(
+pub fn start_embedding_job(
     context: &Arc<AppContext>,
     models: ModelSource,
     cancel: &CancellationToken,
@@ -57,7 +57,7 @@ async fn index_installed_models(context: &Arc<AppContext>) {
     loop {
         let initial_model = models::installed_model_dir(context);
         let indexing = async {
-            if let Some(embedders) = open_configured(context).await {
+            if let Some(embedders) = open_configured_with_retry(context).await {
                 index_models(context, embedders).await;
             }
             std::future::pending::<()>().await;
@@ -79,7 +79,7 @@ async fn index_installed_models(context: &Arc<AppContext>) {
 }
 
 /// Opens the configured models, and retries until it succeeds.
-async fn open_configured(context: &AppContext) -> Option<ConfiguredEmbedders> {
+async fn open_configured_with_retry(context: &AppContext) -> Option<ConfiguredEmbedders> {
     loop {
         match models::open_configured_models(context).await {
             Ok(embedders) => {
@@ -117,24 +117,24 @@ async fn switch_models(
     configured: &Arc<dyn Embedder>,
     previous: Option<Arc<dyn Embedder>>,
 ) {
-    let mut indexer = open_with_retry(context, configured).await;
+    let mut indexer = open_indexer_with_retry(context, configured).await;
     if let Some(former) = previous.filter(|_| !indexer.is_complete()) {
         let previous_task = tokio::spawn({
             let context = Arc::clone(context);
             async move {
-                let mut embedding = open_with_retry(&context, &former).await;
-                run_until(&context, &mut embedding, |_| false).await;
+                let mut embedding = open_indexer_with_retry(&context, &former).await;
+                run_indexer_until(&context, &mut embedding, |_| false).await;
             }
         });
         // The previous model's task is cancelled when this future is dropped.
         let work = AbortOnDropHandle::new(previous_task);
-        run_until(context, &mut indexer, ModelIndexer::is_complete).await;
+        run_indexer_until(context, &mut indexer, ModelIndexer::is_complete).await;
         work.abort();
         // Wait for the task to end: until then it could still set its model as the serving one.
         let _ = work.await;
         publish_model(context, &indexer);
     }
-    run_until(context, &mut indexer, ModelIndexer::is_complete).await;
+    run_indexer_until(context, &mut indexer, ModelIndexer::is_complete).await;
     tracing::info!(model = indexer.name(), "semantic search is available");
     let kept = [indexer.model_id().to_owned()];
     loop {
@@ -144,12 +144,15 @@ async fn switch_models(
             Err(error) => log_and_pause(error).await,
         }
         let again = context.uptime() + PURGE_INTERVAL;
-        run_until(context, &mut indexer, |_| context.uptime() >= again).await;
+        run_indexer_until(context, &mut indexer, |_| context.uptime() >= again).await;
     }
 }
 
 /// Opens a model, and retries until it succeeds.
-async fn open_with_retry(context: &AppContext, embedder: &Arc<dyn Embedder>) -> ModelIndexer {
+async fn open_indexer_with_retry(
+    context: &AppContext,
+    embedder: &Arc<dyn Embedder>,
+) -> ModelIndexer {
     loop {
         match open_indexer(context, Arc::clone(embedder)).await {
             Ok(embedding) => return embedding,
@@ -159,7 +162,7 @@ async fn open_with_retry(context: &AppContext, embedder: &Arc<dyn Embedder>) -> 
 }
 
 /// Runs the steps of a model until `is_done`.
-async fn run_until(
+async fn run_indexer_until(
     context: &AppContext,
     indexer: &mut ModelIndexer,
     is_done: impl Fn(&ModelIndexer) -> bool,
@@ -170,7 +173,7 @@ async fn run_until(
     let (mut encoded, mut logged) = (0, 0);
     while !is_done(indexer) {
         match run_indexer_step(context, indexer).await {
-            Ok(IndexerStep::Progress(count)) => {
+            Ok(IndexerStepResult::Progress(count)) => {
                 encoded += u64::from(count);
                 if encoded >= logged + LOG_INTERVAL_AGENTS {
                     logged = encoded;
@@ -186,7 +189,7 @@ async fn run_until(
                     }
                 }
             }
-            Ok(IndexerStep::Idle) => {
+            Ok(IndexerStepResult::Idle) => {
                 tokio::select! {
                     _ = signal.changed() => {}
                     () = tokio::time::sleep(POLL_INTERVAL) => {}

@@ -17,12 +17,13 @@ use a2a_registry_store::entity::embedding_model;
 use a2a_registry_store::{events, vectors as rows};
 use uuid::Uuid;
 
-use crate::agents::documents::{load_documents, load_documents_after};
+use crate::agents::documents::{load_agent_documents, load_agent_documents_after};
 use crate::context::AppContext;
 use crate::embeddings::calibration;
 use crate::embeddings::embedded_texts::LAYOUT_PREFIX;
 use crate::embeddings::vector_encoding::{
-    EncodedAgent, is_outdated, load_or_compute_vectors, stored_change, write_vectors,
+    EncodedAgent, has_outdated_text_layout, load_or_compute_vectors, to_vector_change,
+    write_vectors,
 };
 use crate::error::{AppError, Result};
 use crate::process_state::semantic_search::{ModelProgress, ServingModel};
@@ -61,7 +62,7 @@ pub struct ModelIndexer {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexerStep {
+pub enum IndexerStepResult {
     /// Vectors of this number of agents were computed, and there may be more to do.
     Progress(u32),
     /// Nothing to do until the next event.
@@ -93,7 +94,7 @@ pub async fn open_indexer(
     context: &AppContext,
     embedder: Arc<dyn Embedder>,
 ) -> Result<ModelIndexer> {
-    let info = embedder.model();
+    let info = embedder.model_identity();
     let new_row = embedding_model::Model {
         id: info.id.clone(),
         name: info.name.clone(),
@@ -117,12 +118,12 @@ pub async fn open_indexer(
         let rows_chunk = rows::vectors_page(&context.store, &row.id, after).await?;
         let Some(last) = rows_chunk.last() else { break };
         after = Some(last.agent_id);
-        outdated |= rows_chunk.iter().any(is_outdated);
+        outdated |= rows_chunk.iter().any(has_outdated_text_layout);
         write_vectors(
             &vectors,
             rows_chunk
                 .into_iter()
-                .filter_map(|row| stored_change(row, dimensions))
+                .filter_map(|row| to_vector_change(row, dimensions))
                 .collect(),
         )
         .await?;
@@ -151,7 +152,7 @@ pub async fn open_indexer(
 pub async fn run_indexer_step(
     context: &AppContext,
     indexer: &mut ModelIndexer,
-) -> Result<IndexerStep> {
+) -> Result<IndexerStepResult> {
     if !indexer.is_complete() {
         return index_next_agents(context, indexer).await;
     }
@@ -189,7 +190,7 @@ pub async fn previous_model_id(
 
 /// Deletes some vectors of a model that no process has used for an hour; returns whether there may be more to delete.
 pub async fn purge_unused_models(context: &AppContext, retained_ids: &[String]) -> Result<bool> {
-    context.semantic_search.retain_models(retained_ids);
+    context.semantic_search.retain_model_progress(retained_ids);
     let models = rows::embedding_models(&context.store).await?;
     let unused_since = context.now().plus_micros(-UNUSED_MODEL_TTL).0;
     let is_unused = |row: &embedding_model::Model| {
@@ -212,9 +213,9 @@ pub async fn purge_unused_models(context: &AppContext, retained_ids: &[String]) 
 async fn index_next_agents(
     context: &AppContext,
     indexer: &mut ModelIndexer,
-) -> Result<IndexerStep> {
+) -> Result<IndexerStepResult> {
     let (documents, last) =
-        load_documents_after(context, indexer.model_row.walked_to, AGENTS_PER_STEP).await?;
+        load_agent_documents_after(context, indexer.model_row.walked_to, AGENTS_PER_STEP).await?;
     let encoded = load_or_compute_vectors(context, indexer, &documents).await?;
     let id = indexer.model_row.id.clone();
     let write = context.store.begin_write().await?;
@@ -241,7 +242,10 @@ async fn index_next_agents(
     let count = u32::try_from(encoded.len()).unwrap_or(u32::MAX);
     write_vectors(
         &indexer.vectors,
-        encoded.into_iter().map(EncodedAgent::into_change).collect(),
+        encoded
+            .into_iter()
+            .map(EncodedAgent::into_vector_change)
+            .collect(),
     )
     .await?;
     match last {
@@ -251,15 +255,15 @@ async fn index_next_agents(
             publish_model(context, indexer);
         }
     }
-    report_progress(context, indexer);
-    Ok(IndexerStep::Progress(count))
+    report_model_progress(context, indexer);
+    Ok(IndexerStepResult::Progress(count))
 }
 
 /// Follows the events, a few agents at a time: their vectors are stored before the next agents are read.
 async fn index_changed_agents(
     context: &AppContext,
     indexer: &mut ModelIndexer,
-) -> Result<IndexerStep> {
+) -> Result<IndexerStepResult> {
     if indexer.pending_agents.is_empty() {
         let events =
             events::events_after(&context.store, indexer.applied_seq, EVENTS_PER_STEP).await?;
@@ -280,7 +284,7 @@ async fn index_changed_agents(
         .get(remaining..)
         .unwrap_or_default()
         .to_vec();
-    let (documents, deleted_agents) = load_documents(context, &group).await?;
+    let (documents, deleted_agents) = load_agent_documents(context, &group).await?;
     let encoded = load_or_compute_vectors(context, indexer, &documents).await?;
     let id = indexer.model_row.id.clone();
     let write = context.store.begin_write().await?;
@@ -301,20 +305,25 @@ async fn index_changed_agents(
     write.set_model_used_at(&id, context.now().0).await?;
     write.commit().await?;
     let count = u32::try_from(encoded.len()).unwrap_or(u32::MAX);
-    let mut changes: Vec<VectorChange> =
-        encoded.into_iter().map(EncodedAgent::into_change).collect();
+    let mut changes: Vec<VectorChange> = encoded
+        .into_iter()
+        .map(EncodedAgent::into_vector_change)
+        .collect();
     changes.extend(deleted_agents.into_iter().map(|agent| (agent, None)));
     write_vectors(&indexer.vectors, changes).await?;
     indexer.pending_agents.truncate(remaining);
     if remaining == 0 {
         indexer.applied_seq = indexer.pending_up_to_seq;
     }
-    report_progress(context, indexer);
-    Ok(IndexerStep::Progress(count))
+    report_model_progress(context, indexer);
+    Ok(IndexerStepResult::Progress(count))
 }
 
 /// Records from time to time, while idle, that the model is still in use.
-async fn record_model_use(context: &AppContext, indexer: &mut ModelIndexer) -> Result<IndexerStep> {
+async fn record_model_use(
+    context: &AppContext,
+    indexer: &mut ModelIndexer,
+) -> Result<IndexerStepResult> {
     let now = context.now();
     if now.0.saturating_sub(indexer.model_row.used_at) > USE_RECORD_INTERVAL {
         context
@@ -323,13 +332,16 @@ async fn record_model_use(context: &AppContext, indexer: &mut ModelIndexer) -> R
             .await?;
         indexer.model_row.used_at = now.0;
     }
-    Ok(IndexerStep::Idle)
+    Ok(IndexerStepResult::Idle)
 }
 
 /// The error for a model that was deleted by another process, which uses another one.
-async fn reopen_indexer(context: &AppContext, indexer: &mut ModelIndexer) -> Result<IndexerStep> {
+async fn reopen_indexer(
+    context: &AppContext,
+    indexer: &mut ModelIndexer,
+) -> Result<IndexerStepResult> {
     *indexer = open_indexer(context, Arc::clone(&indexer.embedder)).await?;
-    Ok(IndexerStep::Progress(0))
+    Ok(IndexerStepResult::Progress(0))
 }
 
 /// Calibrates the cutoff if there are enough agents; returns whether the model has one now.
@@ -346,7 +358,7 @@ async fn store_calibrated_cutoff(context: &AppContext, indexer: &mut ModelIndexe
     let sample = tokio::task::spawn_blocking(move || index.search(&search_request)).await;
     let sample = sample.map_err(|error| AppError::internal(error.to_string()))??;
     let sample: Vec<Uuid> = sample.hits.into_iter().map(|hit| hit.id).collect();
-    let (documents, _) = load_documents(context, &sample).await?;
+    let (documents, _) = load_agent_documents(context, &sample).await?;
     let found =
         calibration::calibrate_cutoff(&indexer.embedder, &indexer.vectors, &documents).await;
     let cutoff = match found {
@@ -378,10 +390,10 @@ pub fn publish_model(context: &AppContext, indexer: &ModelIndexer) {
                 cutoff: indexer.cutoff().unwrap_or(calibration::DEFAULT_CUTOFF),
             })));
     }
-    report_progress(context, indexer);
+    report_model_progress(context, indexer);
 }
 
-fn report_progress(context: &AppContext, indexer: &ModelIndexer) {
+fn report_model_progress(context: &AppContext, indexer: &ModelIndexer) {
     context.semantic_search.set_progress(ModelProgress {
         model: indexer.model_row.id.clone(),
         name: indexer.model_row.name.clone(),

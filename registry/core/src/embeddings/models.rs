@@ -43,7 +43,7 @@ pub async fn open_configured_models(
             None => return Ok(None),
         }
     } else {
-        let options = config.embedding.endpoint_options()?;
+        let options = config.embedding.read_endpoint_options()?;
         let opened = RemoteEncoder::open(
             &options,
             Arc::clone(&context.network.resolver),
@@ -55,8 +55,11 @@ pub async fn open_configured_models(
             EndpointOpenError::Trial(_) => error.to_string(),
         })?)
     };
-    let previous_embedder = match open_previous_model(context, &configured_embedder.model().id)
-        .await
+    let previous_embedder = match open_previous_model(
+        context,
+        &configured_embedder.model_identity().id,
+    )
+    .await
     {
         Ok(former) => former,
         Err(error) => {
@@ -93,7 +96,7 @@ fn configured_model(context: &AppContext) -> Result<Option<InstalledModel>, Stri
         "" => find_current_model(data_dir).map_err(text),
         name => {
             let all = list_installed_models(data_dir).map_err(text)?;
-            let found = all.into_iter().find(|model| has_name(model, name));
+            let found = all.into_iter().find(|model| is_model_named(model, name));
             found.map(Some).ok_or_else(|| {
                 format!("search.model: the model {name:?} is not installed; `a2a-registry model status` \
                      lists the installed ones")
@@ -103,7 +106,7 @@ fn configured_model(context: &AppContext) -> Result<Option<InstalledModel>, Stri
 }
 
 /// Whether a configured name is an installed model's folder or id.
-fn has_name(model: &InstalledModel, name: &str) -> bool {
+fn is_model_named(model: &InstalledModel, name: &str) -> bool {
     let folder = model
         .folder
         .file_name()
@@ -128,7 +131,7 @@ async fn open_previous_model(
     };
     let all = list_installed_models(&context.config().store.data_dir)
         .map_err(|error| error.to_string())?;
-    match all.into_iter().find(|model| has_name(model, &id)) {
+    match all.into_iter().find(|model| is_model_named(model, &id)) {
         Some(model) => open_installed_model(model).await.map(Some),
         None => Ok(None),
     }

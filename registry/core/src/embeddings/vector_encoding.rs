@@ -40,19 +40,19 @@ impl EncodedAgent {
         }
     }
 
-    pub fn into_change(self) -> VectorChange {
+    pub fn into_vector_change(self) -> VectorChange {
         let stamp = digest_stamp(&self.digest).unwrap_or_default();
         (self.agent, self.vectors.map(|vectors| (stamp, vectors)))
     }
 }
 
 /// Whether a stored row has an older text layout, so that its vectors must be computed again.
-pub fn is_outdated(row: &agent_vectors::Model) -> bool {
+pub fn has_outdated_text_layout(row: &agent_vectors::Model) -> bool {
     digest_stamp(&row.text_digest).is_none()
 }
 
 /// Converts a stored row to a change; `None` for an unreadable row, whose vectors are computed again.
-pub fn stored_change(row: agent_vectors::Model, dimensions: usize) -> Option<VectorChange> {
+pub fn to_vector_change(row: agent_vectors::Model, dimensions: usize) -> Option<VectorChange> {
     if row.vectors.is_empty() {
         return Some((row.agent_id, None));
     }
@@ -67,7 +67,7 @@ pub async fn write_vectors(vectors: &Arc<VectorStore>, changes: Vec<VectorChange
         return Ok(());
     }
     let vectors = Arc::clone(vectors);
-    let put = tokio::task::spawn_blocking(move || vectors.replace(&changes)).await;
+    let put = tokio::task::spawn_blocking(move || vectors.replace_agent_vectors(&changes)).await;
     put.map_err(|error| AppError::internal(error.to_string()))?
         .map_err(AppError::from)
 }
@@ -104,7 +104,7 @@ pub async fn load_or_compute_vectors(
         let (agent, digest) = (row.agent_id, row.text_digest.clone());
         let same = |missing: &UnencodedAgent| missing.agent == agent && missing.digest == digest;
         if let Some(index) = missing.iter().position(same)
-            && let Some(change) = stored_change(row, indexer.vectors.dimensions())
+            && let Some(change) = to_vector_change(row, indexer.vectors.dimensions())
         {
             missing.swap_remove(index);
             changes.push(change);

@@ -21,7 +21,7 @@ pub async fn event_list(
     after: Option<i64>,
     page: &PageRequest,
 ) -> Result<EventList> {
-    caller.require(Permission::ReadEvents)?;
+    caller.require_permission(Permission::ReadEvents)?;
     let query = format!("events after {after:?}");
     let list = ListPage::new(&context.page_token_signer, caller, &query, page)?;
     let position = list.start_position()?.or(after).unwrap_or(0);
@@ -44,7 +44,7 @@ pub async fn load_events_after(
     position: &mut i64,
     limit: u32,
 ) -> Result<Vec<Event>> {
-    caller.require(Permission::ReadEvents)?;
+    caller.require_permission(Permission::ReadEvents)?;
     loop {
         let rows = events::events_after(&context.store, *position, u64::from(limit)).await?;
         let Some(last) = rows.last() else {
@@ -62,7 +62,7 @@ pub async fn load_events_after(
 
 /// Requests a rebuild of the index in the background; the old index serves until it is done.
 pub async fn request_reindex(context: &AppContext, caller: &Caller) -> Result<()> {
-    let admin = caller.require(Permission::Administer)?;
+    let admin = caller.require_permission(Permission::Administer)?;
     tracing::info!(act = "reindex", actor = admin.name, "done");
     context.signals.reindex.notify_one();
     Ok(())

@@ -12,7 +12,10 @@ use crate::context::AppContext;
 const RECONNECT_PAUSE: Duration = Duration::from_secs(2);
 
 /// Listens until cancelled; returns at once on SQLite, which has no notifications.
-pub fn start_listener(context: &Arc<AppContext>, cancel: CancellationToken) -> JoinHandle<()> {
+pub fn start_event_listener(
+    context: &Arc<AppContext>,
+    cancel: CancellationToken,
+) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
         tokio::select! {

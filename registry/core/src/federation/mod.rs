@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use a2a_registry_api::ard::{REGISTRY_TYPE, Referral};
 use a2a_registry_api::{PeerCandidate, PeerList, PeerView};
-use a2a_registry_store::peer_candidates::proved_peer_candidates;
+use a2a_registry_store::peer_candidates::candidates_from_proved_catalogs;
 use url::Url;
 
 use crate::agents::catalog_entry::urn_publisher;
@@ -27,7 +27,7 @@ const MAX_CANDIDATE_ROWS: u64 = 1_000;
 /// Lists the peers of this registry for a client that queries them itself. Their identifiers are under this registry's
 /// own host, because it may not assign identifiers in another domain. If the host cannot be part of an identifier,
 /// such as an IPv6 address, the list is empty.
-pub fn referrals(context: &AppContext) -> Vec<Referral> {
+pub fn peer_referrals(context: &AppContext) -> Vec<Referral> {
     let own = Url::parse(&context.config.public_url()).ok();
     let host = own.as_ref().and_then(Url::host_str).unwrap_or_default();
     let peers = context.config.federation.peers.iter();
@@ -59,7 +59,8 @@ pub async fn list_peers(context: &AppContext) -> Result<PeerList> {
             last_failure,
         }
     });
-    let mut candidate_rows = proved_peer_candidates(&context.store, MAX_CANDIDATE_ROWS).await?;
+    let mut candidate_rows =
+        candidates_from_proved_catalogs(&context.store, MAX_CANDIDATE_ROWS).await?;
     // A domain may name a registry in both of its catalogs.
     candidate_rows.dedup_by(|next, row| next.identifier == row.identifier);
     let peer_urls: HashSet<String> = configured.values().map(PeerConfig::base_url).collect();

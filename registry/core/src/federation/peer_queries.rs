@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::config::PeerConfig;
 use crate::context::AppContext;
-use crate::federation::result_validation::validate_result;
+use crate::federation::result_validation::validate_peer_result;
 use crate::visibility::caller::Caller;
 
 /// Maximum number of results accepted from one peer: the page limit of ARD.
@@ -58,7 +58,7 @@ pub async fn query_peers(context: &AppContext, caller: &Caller, query: &Query) -
     };
     let deadline = Duration::from_millis(config.deadline_ms);
     let requests = allowed_peers.map(|(name, peer)| {
-        let answer = peer_results(context, fetcher, (name, peer), body.clone(), deadline);
+        let answer = query_available_peer(context, fetcher, (name, peer), body.clone(), deadline);
         async move { (name, answer.await) }
     });
     for (name, answer) in join_all(requests).await {
@@ -71,7 +71,7 @@ pub async fn query_peers(context: &AppContext, caller: &Caller, query: &Query) -
 }
 
 /// Queries one peer; `None` if its circuit breaker is open, or it failed.
-async fn peer_results(
+async fn query_available_peer(
     context: &AppContext,
     fetcher: &Fetcher,
     (name, peer): (&str, &PeerConfig),
@@ -140,6 +140,6 @@ async fn query_peer(
     let results = results.ok_or_else(|| failure("its response has no list of results"))?;
     let taken = results.iter().take(MAX_RESULTS as usize);
     let believed =
-        taken.filter_map(|result| validate_result(context, fetcher.guard(), peer, result));
+        taken.filter_map(|result| validate_peer_result(context, fetcher.guard(), peer, result));
     Ok(believed.collect())
 }

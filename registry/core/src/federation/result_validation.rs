@@ -26,19 +26,19 @@ const TEXT_METADATA: [&str; 3] = ["a2aProtocolVersion", "a2aTransports", "authSc
 const BOOLEAN_METADATA: [&str; 3] = ["a2aStreaming", "a2aPushNotifications", "a2aExtendedCard"];
 
 /// Validates a result and marks it as not reviewed; `None` if it is not acceptable.
-pub(super) fn validate_result(
+pub(super) fn validate_peer_result(
     context: &AppContext,
     guard: &SsrfGuard,
     peer: &PeerConfig,
     result: &Value,
 ) -> Option<SearchResult> {
     let own = Url::parse(&context.config.public_url()).ok()?;
-    let found = parse_result(guard, &peer.base_url(), &own, result)?;
+    let found = parse_peer_result(guard, &peer.base_url(), &own, result)?;
     let publisher = urn_publisher(&found.entry.identifier)?;
     (!context.rules.denies(publisher)).then_some(found)
 }
 
-fn parse_result(
+fn parse_peer_result(
     guard: &SsrfGuard,
     base: &str,
     own_url: &Url,
@@ -61,8 +61,7 @@ fn parse_result(
         .filter(|kind| kind.contains('/') && kind.len() <= MAX_IDENTIFIER_BYTES)?;
     // Our own results come back from a peer that queries others although told not to, or a peer claims that its own
     // results are ours.
-    let is_ours =
-        text_member("source").is_some_and(|source| is_own_registry(own_url, base, source));
+    let is_ours = text_member("source").is_some_and(|source| is_own_address(own_url, base, source));
     if is_ours || own_url.host_str() == Some(publisher) {
         return None;
     }
@@ -102,7 +101,7 @@ fn parse_result(
 /// Whether an address is this registry's, in any spelling: its host with any scheme and port, and names of the local
 /// machine, which no remote reader could use as a registry's address. A peer that the operator has configured on the
 /// same host is another registry.
-fn is_own_registry(own_url: &Url, base: &str, address: &str) -> bool {
+fn is_own_address(own_url: &Url, base: &str, address: &str) -> bool {
     let Some(address_host) = HostAndPort::parse(address) else {
         return false;
     };
@@ -241,7 +240,7 @@ mod tests {
             result[name] = value.clone();
         }
         let own = Url::parse(OWN).unwrap();
-        parse_result(&SsrfGuard::new(GuardConfig::default()), BASE, &own, &result)
+        parse_peer_result(&SsrfGuard::new(GuardConfig::default()), BASE, &own, &result)
     }
 
     #[test]
@@ -331,7 +330,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                is_own_registry(&url(own), base, place),
+                is_own_address(&url(own), base, place),
                 expected,
                 "{place} for {own}"
             );

@@ -21,7 +21,7 @@ const VERSIONS_PER_BATCH: u64 = 200;
 pub async fn report_damaged_cards(context: &AppContext) -> Result<()> {
     let damaged = context.store.damaged_bodies();
     loop {
-        let digests = damaged.unreported(DIGESTS_PER_BATCH);
+        let digests = damaged.unreported_digests(DIGESTS_PER_BATCH);
         if digests.is_empty() {
             return Ok(());
         }

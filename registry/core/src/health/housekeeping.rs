@@ -38,7 +38,7 @@ pub async fn delete_expired_rows(context: &AppContext) -> Result<bool> {
         .await?;
     write.delete_expired_sign_in_attempts(now.0).await?;
     let more_tasks = write
-        .delete_expired_tasks(now.0, context.config().a2a.tasks.into())
+        .prune_task_batch(now.0, context.config().a2a.tasks.into())
         .await?;
     write.commit().await?;
     if dropped > 0 {

@@ -81,9 +81,9 @@ pub async fn check_readiness(context: &AppContext) -> Readiness {
     };
     // Concurrently, so that all together take no longer than one timeout.
     let (database, index, disk) = tokio::join!(
-        with_timeout(check_database(context)),
-        with_timeout(check_index(context)),
-        with_timeout(check_disk(context))
+        check_with_timeout(check_database(context)),
+        check_with_timeout(check_index_and_lag(context)),
+        check_with_timeout(check_disk(context))
     );
     add_check("database", database);
     add_check("index", index);
@@ -92,7 +92,7 @@ pub async fn check_readiness(context: &AppContext) -> Readiness {
     // Requests are served meanwhile, and agents that the rules may forbid stay hidden.
     add_check("rules", Ok(context.rules_progress.status_text()));
     add_check("cards", Ok(damaged_cards_status(context)));
-    add_check("crawler", Ok(crawler_status(context)));
+    add_check("crawler", Ok(breaker_status(context)));
     for progress in embedding_progress(context) {
         add_check("model", Ok(progress.status_text()));
     }
@@ -116,7 +116,7 @@ async fn check_database(context: &AppContext) -> Result<String, String> {
 }
 
 /// Checks that the index can be read, and how far it lags.
-async fn check_index(context: &AppContext) -> Result<String, String> {
+async fn check_index_and_lag(context: &AppContext) -> Result<String, String> {
     check_index_readable(context).await?;
     check_index_lag(context).await
 }
@@ -143,7 +143,7 @@ async fn check_index_lag(context: &AppContext) -> Result<String, String> {
 }
 
 /// Describes the circuit breaker. Requests are served even while it is open, so it never makes a process unready.
-fn crawler_status(context: &AppContext) -> String {
+fn breaker_status(context: &AppContext) -> String {
     match breaker_open_since(context) {
         Some(since) => format!(
             "many fetches are failing, probably because of our own network; agents keep their state until it recovers (since {})",
@@ -156,7 +156,7 @@ fn crawler_status(context: &AppContext) -> String {
 /// Describes the number of damaged stored cards. All others are served, so it never makes a process unready. The names
 /// of the damaged ones are not public.
 fn damaged_cards_status(context: &AppContext) -> String {
-    match context.damaged_cards() {
+    match context.damaged_card_count() {
         0 => "no stored card was found damaged".into(),
         count => {
             let more = if count < MAX_DAMAGED_BODIES {
@@ -197,7 +197,7 @@ async fn check_disk(context: &AppContext) -> Result<String, String> {
 }
 
 /// The result of a check, or an error after the timeout.
-async fn with_timeout(
+async fn check_with_timeout(
     check: impl Future<Output = Result<String, String>>,
 ) -> Result<String, String> {
     tokio::time::timeout(CHECK_TIMEOUT, check)

@@ -30,7 +30,7 @@ pub async fn run_card_lint(context: &AppContext, bytes: Bytes) -> Result<CardLin
 }
 
 fn lint_card(bytes: &[u8]) -> Result<CardLint> {
-    let parsed = parse_card(bytes).map_err(|error| parse_rejection(&error))?;
+    let parsed = parse_card(bytes).map_err(|error| card_parse_error(&error))?;
     let findings = all_findings(&parsed, bytes);
     let positions = finding_positions(bytes, &findings);
     let to_view = |(finding, position): (Finding, Option<a2a_card::TextPosition>)| FindingView {
@@ -48,7 +48,7 @@ fn lint_card(bytes: &[u8]) -> Result<CardLint> {
 }
 
 /// The error for bytes that cannot be read as a card, with what to do.
-fn parse_rejection(error: &ParseError) -> AppError {
+fn card_parse_error(error: &ParseError) -> AppError {
     let kind = match error {
         ParseError::NotJson { .. } => ErrorKind::NotJson,
         ParseError::NotACard { .. } | ParseError::TooDeep | ParseError::TooLarge { .. } => {

@@ -65,7 +65,10 @@ pub async fn apply_check_result(
 
 /// Requests checks of the unproved hosts that a newly found record covers too: those of the same account below the
 /// record's name. Otherwise each of them would wait for its daily check.
-pub async fn recheck_subdomains(context: &AppContext, result: &DomainCheckResult) -> Result<()> {
+pub async fn request_subdomain_checks(
+    context: &AppContext,
+    result: &DomainCheckResult,
+) -> Result<()> {
     let held_proofs = result.proofs.iter();
     let held_proofs = held_proofs.filter(|proof| proof.outcome == ProofOutcome::Held);
     let zones: BTreeSet<(&str, Uuid)> = held_proofs
@@ -78,7 +81,7 @@ pub async fn recheck_subdomains(context: &AppContext, result: &DomainCheckResult
     let write = context.store.begin_write().await?;
     for (zone, account) in zones {
         write
-            .advance_checks_below(zone, account, context.now().0)
+            .bring_zone_checks_forward(zone, account, context.now().0)
             .await?;
     }
     write.commit().await?;
@@ -165,7 +168,7 @@ pub async fn update_domain_ownership(
     let (old_state, owner) = (row.state()?, row.owner_id);
     let methods = row.proof_methods.clone();
     let ownership = set_ownership(row, old_state, &claims, change_set.now());
-    write.update_domain(row).await?;
+    write.set_domain_ownership(row).await?;
     let is_same = (old_state, owner) == (ownership.state, ownership.owner);
     if is_same && methods == row.proof_methods {
         return Ok(false);
@@ -176,7 +179,7 @@ pub async fn update_domain_ownership(
     }
     update_domain_agents(context, write, change_set, row, old_state).await?;
     if is_catalog_authority(row) {
-        fetch_catalogs_in_full(write, row, change_set.now()).await?;
+        schedule_full_catalog_fetches(write, row, change_set.now()).await?;
     }
     redecide_redirected_cards(context, write, change_set, followers).await?;
     if ownership.state == DomainState::OptedOut {
@@ -185,14 +188,14 @@ pub async fn update_domain_ownership(
         let request = VisitRequest::by_registry(row);
         write.assign_visit_turn(row.id, &request).await?;
         write
-            .advance_visit(row.id, change_set.now().0.max(row.not_before))
+            .bring_visit_forward(row.id, change_set.now().0.max(row.not_before))
             .await?;
     }
     Ok(true)
 }
 
 /// Forces a full fetch of the catalogs of a newly proved domain, because parts of their lists were not stored before.
-async fn fetch_catalogs_in_full(
+async fn schedule_full_catalog_fetches(
     write: &WriteTransaction,
     row: &domain::Model,
     now: Timestamp,
@@ -201,7 +204,7 @@ async fn fetch_catalogs_in_full(
     if write.force_full_catalog_fetch(row.id, at).await? {
         let request = VisitRequest::by_registry(row);
         write.assign_visit_turn(row.id, &request).await?;
-        write.advance_visit(row.id, at).await?;
+        write.bring_visit_forward(row.id, at).await?;
         // A visit that began before the proof may be about to store results without it.
         if row.lease.is_some() {
             write.request_followup_visit(row.id, now.0).await?;
@@ -255,9 +258,14 @@ pub async fn update_domain_agents(
             change_set.lift_hold(&mut state, hold, SYSTEM_ACTOR, "the domain's state changed");
         }
         state.agent.owner_id = owner.or(state.agent.claimed_by);
-        change_set.mark_changed(&mut state);
+        change_set.mark_agent_changed(&mut state);
         if let Some(hold) = new_hold {
-            change_set.place_hold(&mut state, hold, SYSTEM_ACTOR, hold_reason(new_state));
+            change_set.place_hold(
+                &mut state,
+                hold,
+                SYSTEM_ACTOR,
+                domain_hold_reason(new_state),
+            );
         }
         // Every agent of the domain shows the domain's state, whatever the decision.
         let data = json!({"domain_verified": new_state == DomainState::Verified});
@@ -292,7 +300,7 @@ fn hold_for_state(state: DomainState) -> Option<Hold> {
     }
 }
 
-fn hold_reason(state: DomainState) -> &'static str {
+fn domain_hold_reason(state: DomainState) -> &'static str {
     match state {
         DomainState::Lapsed => "the domain no longer has a proof",
         DomainState::Disputed => "two accounts have proved the domain",

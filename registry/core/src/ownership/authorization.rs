@@ -8,7 +8,7 @@ use a2a_registry_store::{Executor, domains};
 
 use crate::admission::coverage::url_origin;
 use crate::error::{AppError, Result};
-use crate::ownership::dispute::{dispute_error, is_caller_party, is_disputed};
+use crate::ownership::dispute::{dispute_error, is_caller_dispute_party, is_disputed};
 use crate::ownership::is_provable;
 use crate::visibility::caller::{Caller, CallerAccount};
 
@@ -20,12 +20,12 @@ pub async fn require_owner_or_curator<'a>(
     row: &domain::Model,
     now: Timestamp,
 ) -> Result<&'a CallerAccount> {
-    let account = caller.require(Permission::Register)?;
+    let account = caller.require_permission(Permission::Register)?;
     if caller.has_permission(Permission::Curate) || row.owner_at(now) == Some(account.id) {
         return Ok(account);
     }
     let registered = is_disputed(row)? && row.account_id == Some(account.id);
-    if registered || is_caller_party(db, caller, row).await? {
+    if registered || is_caller_dispute_party(db, caller, row).await? {
         return Err(dispute_error(row));
     }
     let name = &row.name;
@@ -45,7 +45,7 @@ pub async fn require_owner_or_curator<'a>(
 /// Like [`require_owner_or_curator`], for actions on a whole domain. Plain HTTP and HTTPS on their default ports are
 /// one domain, but an owner vouch is for only one of the two: while cards at the other origin are registered, the
 /// vouched owner is refused.
-pub async fn require_whole_domain<'a>(
+pub async fn require_whole_domain_owner<'a>(
     db: &impl Executor,
     caller: &'a Caller,
     row: &domain::Model,

@@ -11,7 +11,7 @@ use a2a_registry_store::{WriteTransaction, ownership};
 use url::Url;
 use uuid::Uuid;
 
-use crate::admission::change_class::owner_extension;
+use crate::admission::change_class::owner_extension_uri;
 use crate::context::AppContext;
 use crate::error::Result;
 use crate::sources::https_origin;
@@ -81,7 +81,7 @@ pub fn account_uri(context: &AppContext, account: Uuid) -> String {
 
 /// The account that a card's owner extension names (docs/ownership.md#proofs). It may not exist.
 pub fn claimed_account(context: &AppContext, card: &AgentCard) -> Option<Uuid> {
-    let uri = owner_extension(context);
+    let uri = owner_extension_uri(context);
     let extension = card
         .capabilities
         .extensions
@@ -151,7 +151,7 @@ pub fn challenge_views(context: &AppContext, host: &str, row: &challenge::Model)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::{domain_host, new_domain};
+    use crate::sources::{domain_host, new_domain_row};
 
     #[test]
     fn host_names_are_checked_whatever_their_port_and_addresses_are_not() {
@@ -169,10 +169,10 @@ mod tests {
             ("[2001:db8::1]", None),
         ] {
             assert_eq!(domain_host(name), host, "{name}");
-            let row = new_domain(name, "https", Timestamp(7));
+            let row = new_domain_row(name, "https", Timestamp(7));
             assert_eq!(row.check_due_at, host.map(|_| 7), "{name}");
         }
-        let provable = |name, scheme| is_provable(&new_domain(name, scheme, Timestamp(0)));
+        let provable = |name, scheme| is_provable(&new_domain_row(name, scheme, Timestamp(0)));
         assert!(provable("a.example", "https"));
         assert!(!provable("a.example", "http"));
         assert!(!provable("a.example:8443", "https"));

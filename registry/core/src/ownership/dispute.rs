@@ -27,11 +27,11 @@ pub async fn agent_dispute_error(
         .pop();
     let proofs = domains::valid_proofs_by_domain(&context.store, &domain).await?;
     let row = row.zip(caller.account.as_ref());
-    let row = row.filter(|(row, account)| is_party(row, &proofs, account.id));
+    let row = row.filter(|(row, account)| is_dispute_party(row, &proofs, account.id));
     Ok(row.map(|(row, _)| dispute_error(&row)))
 }
 
-pub async fn is_caller_party(
+pub async fn is_caller_dispute_party(
     db: &impl Executor,
     caller: &Caller,
     row: &domain::Model,
@@ -40,7 +40,7 @@ pub async fn is_caller_party(
         return Ok(false);
     };
     let proofs = domains::valid_proofs_by_domain(db, &[row.id]).await?;
-    Ok(is_party(row, &proofs, account.id))
+    Ok(is_dispute_party(row, &proofs, account.id))
 }
 
 pub fn is_disputed(row: &domain::Model) -> Result<bool, StoreError> {
@@ -49,7 +49,7 @@ pub fn is_disputed(row: &domain::Model) -> Result<bool, StoreError> {
 
 /// Whether an account is a party to a domain's dispute: it has a proof, and no single account has the strongest one.
 /// An opt-out of the domain does not end the dispute. `proofs` may include those of other domains.
-pub fn is_party(row: &domain::Model, proofs: &[proof::Model], account: Uuid) -> bool {
+pub fn is_dispute_party(row: &domain::Model, proofs: &[proof::Model], account: Uuid) -> bool {
     let own = |proof: &proof::Model| proof.domain_id == row.id && proof.account_id == Some(account);
     row.owner_id.is_none() && proofs.iter().any(own)
 }

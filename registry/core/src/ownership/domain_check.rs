@@ -21,7 +21,7 @@ const MAX_PARENTS: usize = 3;
 /// as many requests as a visit. The files of accounts with a proof come first.
 const MAX_FILES: usize = 7;
 
-struct CheckScope<'a> {
+struct DomainCheckScope<'a> {
     fetcher: &'a Fetcher,
     /// The URL of the host's root; `None` if its name cannot form one.
     origin: Option<Url>,
@@ -34,7 +34,7 @@ struct CheckScope<'a> {
     retry_after: AtomicU32,
 }
 
-impl CheckScope<'_> {
+impl DomainCheckScope<'_> {
     /// Whether the host may be contacted now: contact is permitted, and it has sent no `Retry-After`.
     fn may_contact_host(&self) -> bool {
         self.host_contact_allowed && self.retry_after.load(Ordering::Relaxed) == 0
@@ -59,7 +59,7 @@ pub async fn check_domain(
         .check_dns_persistent(&request.host, registry, None, now)
         .await;
     let mut result = DomainCheckResult {
-        opted_out: opt_out_of_verdict(own.result),
+        opted_out: opt_out_from_result(own.result),
         all_claims: request.all_claims,
         ..DomainCheckResult::default()
     };
@@ -67,7 +67,7 @@ pub async fn check_domain(
     let permitted = result
         .opted_out
         .map_or(request.contact_if_unknown, |opted_out| !opted_out);
-    let scope = CheckScope {
+    let scope = DomainCheckScope {
         fetcher,
         origin: https_origin(&request.host),
         registry,
@@ -96,7 +96,7 @@ pub async fn check_domain(
 
 /// Fetches the name servers and the certificate key, which reveal a new owner. A failed lookup leaves them empty.
 async fn fetch_owner_fingerprint(
-    scope: &CheckScope<'_>,
+    scope: &DomainCheckScope<'_>,
     host: &str,
     result: &mut DomainCheckResult,
 ) {
@@ -110,7 +110,7 @@ async fn fetch_owner_fingerprint(
 }
 
 /// Whether a host has opted out; `None` if the check failed.
-pub fn opt_out_of_verdict(verdict: ChallengeResult) -> Option<bool> {
+pub fn opt_out_from_result(verdict: ChallengeResult) -> Option<bool> {
     match verdict {
         ChallengeResult::OptedOut => Some(true),
         ChallengeResult::Failed | ChallengeResult::Bogus | ChallengeResult::RejectedByGuard => None,
@@ -121,12 +121,12 @@ pub fn opt_out_of_verdict(verdict: ChallengeResult) -> Option<bool> {
 }
 
 async fn check_claimant(
-    scope: &CheckScope<'_>,
+    scope: &DomainCheckScope<'_>,
     host: &str,
     claimant: &Claimant,
     now: OffsetDateTime,
 ) -> Vec<ProofResult> {
-    let CheckScope {
+    let DomainCheckScope {
         fetcher, registry, ..
     } = *scope;
     let uri = Some(claimant.uri.as_str());

@@ -21,7 +21,7 @@ use crate::ownership::owner_vouches::remove_owner_vouch;
 /// Begins a new ownership generation of a domain, by `actor` and for the given reason; only the challenges of
 /// `newcomers` stay. The agents of the domain and of its followers are written before this returns, so that the
 /// caller's next step reads the updated rows.
-pub async fn begin_generation(
+pub async fn begin_ownership_generation(
     context: &AppContext,
     write: &WriteTransaction,
     row: &mut domain::Model,
@@ -55,7 +55,7 @@ pub async fn begin_generation(
     row.check_due_at = row.check_due_at.map(|_| now.0);
     let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     remove_owner_vouch(write, &mut change_set, row, actor, "a new generation began").await?;
-    write.update_domain(row).await?;
+    write.set_domain_ownership(row).await?;
     let data = json!({"generation": row.generation, "reason": reason});
     change_set.add_event(EventKind::DomainGeneration, &row.name, actor, data);
     write.delete_peer_candidates(row.id).await?;
@@ -67,7 +67,7 @@ pub async fn begin_generation(
         for hold in [Hold::DomainLapsed, Hold::Disputed, Hold::KeyChanged] {
             change_set.lift_hold(&mut state, hold, actor, "a new generation began");
         }
-        change_set.mark_changed(&mut state);
+        change_set.mark_agent_changed(&mut state);
         update_agent_coverage(
             context,
             write,

@@ -8,7 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::AppContext;
 use crate::error::Result;
-use crate::ownership::verify::{lease_due_check, release_check, run_leased_check};
+use crate::ownership::verify::{
+    lease_due_domain_check, release_domain_check, run_leased_domain_check,
+};
 use crate::visits::networks::NetworkRecorder;
 
 /// Maximum number of concurrent checks. Each makes some DNS lookups, and as many requests as a visit.
@@ -17,17 +19,20 @@ const CONCURRENT_CHECKS: usize = 4;
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs the due checks until cancelled. A check in progress is cancelled too and is due again minutes later.
-pub fn start(context: &Arc<AppContext>, cancel: &CancellationToken) -> JoinHandle<()> {
+pub fn start_domain_checks(
+    context: &Arc<AppContext>,
+    cancel: &CancellationToken,
+) -> JoinHandle<()> {
     let mut workers = JoinSet::new();
     for _ in 0..CONCURRENT_CHECKS {
-        workers.spawn(run_worker(Arc::clone(context), cancel.clone()));
+        workers.spawn(run_check_worker(Arc::clone(context), cancel.clone()));
     }
     tokio::spawn(async move {
         workers.join_all().await;
     })
 }
 
-async fn run_worker(context: Arc<AppContext>, cancel: CancellationToken) {
+async fn run_check_worker(context: Arc<AppContext>, cancel: CancellationToken) {
     while !cancel.is_cancelled() {
         match run_next_check(&context, &cancel).await {
             Ok(true) => continue,
@@ -50,7 +55,7 @@ async fn run_worker(context: Arc<AppContext>, cancel: CancellationToken) {
 
 /// Runs one due check; returns whether there was one. Its lease is always given back.
 async fn run_next_check(context: &AppContext, cancel: &CancellationToken) -> Result<bool> {
-    let Some(check) = lease_due_check(context).await? else {
+    let Some(check) = lease_due_domain_check(context).await? else {
         return Ok(false);
     };
     if check.may_contact_host {
@@ -60,7 +65,7 @@ async fn run_next_check(context: &AppContext, cancel: &CancellationToken) -> Res
             // The address block of the domain is at its limit, and the lease was given back.
             Ok(false) => return Ok(true),
             Err(error) => {
-                release_check(context, &check).await?;
+                release_domain_check(context, &check).await?;
                 return Err(error.into());
             }
         }
@@ -68,11 +73,11 @@ async fn run_next_check(context: &AppContext, cancel: &CancellationToken) -> Res
     let outcome = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
-        done = run_leased_check(context, &check) => Some(done),
+        done = run_leased_domain_check(context, &check) => Some(done),
     };
     if let Some(Ok(())) = outcome {
         return Ok(true);
     }
-    release_check(context, &check).await?;
+    release_domain_check(context, &check).await?;
     outcome.unwrap_or(Ok(())).map(|()| true)
 }

@@ -22,8 +22,8 @@ use uuid::Uuid;
 use crate::visibility::responsible_account;
 
 pub use challenges::{challenge_unavailable_reason, is_provable};
-pub use dispute::{dispute_error, is_disputed, is_party};
-pub use owner_change::owner_fingerprint;
+pub use dispute::{dispute_error, is_dispute_party, is_disputed};
+pub use owner_change::parse_owner_fingerprint;
 
 /// Whether a domain never had an owner: no proof, no owner vouch, no earlier generation, no owner fingerprint. Until
 /// it has one, the account that registered it manages it. A domain whose owner has left does not return to that

@@ -11,13 +11,13 @@ use futures::future::join_all;
 
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::SYSTEM_ACTOR;
-use crate::commit::locks::begin_write_with_followers;
+use crate::commit::locks::begin_write_with_dependents;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::Result;
 use crate::ownership::apply_check::update_domain_ownership;
 use crate::ownership::challenges::registry_host;
-use crate::ownership::domain_check::opt_out_of_verdict;
+use crate::ownership::domain_check::opt_out_from_result;
 use crate::sources::domain_host;
 use crate::visits::leases::release_visits;
 
@@ -84,7 +84,7 @@ pub async fn permitted_visits(
             );
         }
         if outcome == FirstCheckResult::OptedOut && stored.is_ok() {
-            context.store.end_visits(row.id).await?;
+            context.store.stop_domain_visits(row.id).await?;
         } else {
             delayed.extend(row.lease.map(|lease| (row.id, lease)));
         }
@@ -111,7 +111,7 @@ async fn check_before_first_visit(
     let verdict = tokio::time::timeout(LOOKUP_TIMEOUT, outcome)
         .await
         .map_or(ChallengeResult::Failed, |check| check.result);
-    match opt_out_of_verdict(verdict) {
+    match opt_out_from_result(verdict) {
         Some(true) => FirstCheckResult::OptedOut,
         Some(false) => FirstCheckResult::MayVisit,
         // The guard will always refuse this lookup.
@@ -122,7 +122,7 @@ async fn check_before_first_visit(
 }
 
 async fn store_opt_out(context: &AppContext, visited: &domain::Model) -> Result<()> {
-    let (write, mut row, followers) = begin_write_with_followers(context, visited).await?;
+    let (write, mut row, followers) = begin_write_with_dependents(context, visited).await?;
     row.opted_out_by.get_or_insert(OptOut::Record.into());
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     update_domain_ownership(

@@ -13,7 +13,7 @@ use crate::commit::committed_changes::CommittedChanges;
 use crate::commit::decision_maker::SYSTEM_ACTOR;
 use crate::context::AppContext;
 use crate::error::Result;
-use crate::ownership::generation::begin_generation;
+use crate::ownership::generation::begin_ownership_generation;
 use crate::ownership::{DomainCheckResult, ProofResult};
 
 const MAX_CARD_KEYS: usize = 64;
@@ -24,7 +24,7 @@ const CHANGED: &str =
 /// Begins a new ownership generation of a domain if its whole owner fingerprint has changed since a proof was last
 /// found; proofs found for accounts of the old generation then do not count. Stores the owner fingerprint if a proof
 /// was found.
-pub async fn detect_owner_change(
+pub async fn begin_generation_on_change(
     context: &AppContext,
     write: &WriteTransaction,
     row: &mut domain::Model,
@@ -38,7 +38,10 @@ pub async fn detect_owner_change(
     if stored.is_none() && proofs.is_empty() && !result.has_proof() {
         return Ok(CommittedChanges::default());
     }
-    let mut old_fingerprint = stored.as_ref().map(owner_fingerprint).unwrap_or_default();
+    let mut old_fingerprint = stored
+        .as_ref()
+        .map(parse_owner_fingerprint)
+        .unwrap_or_default();
     let new_fingerprint = OwnerFingerprint {
         name_servers: result.name_servers.iter().cloned().collect(),
         tls_key: result.tls_key.clone(),
@@ -47,8 +50,8 @@ pub async fn detect_owner_change(
     let mut committed = CommittedChanges::default();
     if old_fingerprint.indicates_new_owner(&new_fingerprint) {
         let past: Vec<Uuid> = proofs.iter().filter_map(|row| row.account_id).collect();
-        let newcomers = reject_past_owners(result, &past);
-        committed = begin_generation(
+        let newcomers = reject_past_owner_proofs(result, &past);
+        committed = begin_ownership_generation(
             context,
             write,
             row,
@@ -75,7 +78,7 @@ pub async fn detect_owner_change(
 }
 
 /// Marks the proofs found for accounts of the old generation as wrong; returns the accounts of the other proofs.
-fn reject_past_owners(result: &mut DomainCheckResult, past_owners: &[Uuid]) -> Vec<Uuid> {
+fn reject_past_owner_proofs(result: &mut DomainCheckResult, past_owners: &[Uuid]) -> Vec<Uuid> {
     let mut newcomers = Vec::new();
     let is_held = |proof: &&mut ProofResult| proof.outcome == ProofOutcome::Held;
     for proof in result.proofs.iter_mut().filter(is_held) {
@@ -93,7 +96,7 @@ fn reject_past_owners(result: &mut DomainCheckResult, past_owners: &[Uuid]) -> V
 async fn load_card_keys(write: &WriteTransaction, domain: i64) -> Result<BTreeSet<String>> {
     let agents = agents::live_agents_by_domain(write, &[domain]).await?;
     let newest: Vec<Uuid> = agents.iter().filter_map(|row| row.newest_version).collect();
-    let keys = versions::version_keys(write, &newest).await?;
+    let keys = versions::version_summaries(write, &newest).await?;
     let thumbprints: BTreeSet<&str> = keys
         .iter()
         // Cards that others have nominated say nothing about the domain's owner.
@@ -107,7 +110,7 @@ async fn load_card_keys(write: &WriteTransaction, domain: i64) -> Result<BTreeSe
         .collect())
 }
 
-pub fn owner_fingerprint(row: &entity::owner_fingerprint::Model) -> OwnerFingerprint {
+pub fn parse_owner_fingerprint(row: &entity::owner_fingerprint::Model) -> OwnerFingerprint {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     OwnerFingerprint {
         name_servers: words(&row.name_servers),

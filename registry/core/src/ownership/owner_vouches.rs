@@ -27,7 +27,7 @@ pub async fn store_owner_vouch(
     change_set: &mut ChangeSet<'_>,
     row: &domain::Model,
 ) -> Result<()> {
-    write.update_domain(row).await?;
+    write.set_domain_ownership(row).await?;
     let state = row.state()?;
     update_domain_agents(context, write, change_set, row, state).await
 }
@@ -118,7 +118,7 @@ pub async fn end_owner_vouches(context: &AppContext) -> Result<()> {
         };
         after_id = last.id;
         for row in &page {
-            match check_owner_vouch(context, row).await {
+            match expire_owner_vouch(context, row).await {
                 Err(error) if error.is_database_failure() => return Err(error),
                 Err(error) => {
                     let text = error.log_message();
@@ -132,7 +132,7 @@ pub async fn end_owner_vouches(context: &AppContext) -> Result<()> {
 }
 
 /// Ends the owner vouch of this domain if it is due to end, in its own transaction.
-async fn check_owner_vouch(context: &AppContext, unlocked: &domain::Model) -> Result<()> {
+async fn expire_owner_vouch(context: &AppContext, unlocked: &domain::Model) -> Result<()> {
     if vouch_end_reason(&context.store, unlocked, context.now())
         .await?
         .is_none()

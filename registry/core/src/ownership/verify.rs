@@ -12,14 +12,16 @@ use uuid::Uuid;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::committed_changes::CommittedChanges;
 use crate::commit::decision_maker::SYSTEM_ACTOR;
-use crate::commit::locks::begin_write_with_followers;
+use crate::commit::locks::begin_write_with_dependents;
 use crate::commit::publish::{await_searchable, commit_and_publish};
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
-use crate::ownership::apply_check::{apply_check_result, pin_domain_keys, recheck_subdomains};
+use crate::ownership::apply_check::{
+    apply_check_result, pin_domain_keys, request_subdomain_checks,
+};
 use crate::ownership::challenges::{account_uri, registry_host};
 use crate::ownership::opt_out_lookup::has_first_check_timed_out;
-use crate::ownership::owner_change::detect_owner_change;
+use crate::ownership::owner_change::begin_generation_on_change;
 use crate::ownership::owner_vouches::end_superseded_vouches;
 use crate::ownership::proofs::proof_check_rows;
 use crate::ownership::{
@@ -28,7 +30,7 @@ use crate::ownership::{
 use crate::sources::{domain_host, https_origin};
 use crate::visibility::caller::{Caller, CallerAccount};
 use crate::visits::VISIT_SPACING;
-use crate::visits::outage::is_breaker_open;
+use crate::visits::outage::is_any_breaker_open;
 
 /// The duration of a check's lease, during which no other worker checks the domain.
 const CHECK_LEASE_DURATION: i64 = 10 * MINUTE;
@@ -39,7 +41,7 @@ const MAX_CLAIMANTS: usize = 5;
 const MAX_NONCES: usize = 3;
 
 /// Leases a domain whose check is due and permitted now; `None` if there is none.
-pub async fn lease_due_check(context: &AppContext) -> Result<Option<DueCheck>> {
+pub async fn lease_due_domain_check(context: &AppContext) -> Result<Option<DueCheck>> {
     let now = context.now();
     let request = CheckLeaseRequest {
         now: now.0,
@@ -52,20 +54,20 @@ pub async fn lease_due_check(context: &AppContext) -> Result<Option<DueCheck>> {
 }
 
 /// Runs a leased check. If the database fails, the caller gives the lease back.
-pub async fn run_leased_check(context: &AppContext, check: &DueCheck) -> Result<()> {
+pub async fn run_leased_domain_check(context: &AppContext, check: &DueCheck) -> Result<()> {
     let request = DomainCheckRequest {
         may_contact_host: check.may_contact_host,
-        ..build_check_request(context, &check.domain, None).await?
+        ..build_domain_check_request(context, &check.domain, None).await?
     };
-    let result = run_check(context, &request).await?;
+    let result = run_domain_check(context, &request).await?;
     let (contacted_host, retry_after) = (result.contacted_host, result.retry_after);
-    record_check(context, &check.domain, result, SYSTEM_ACTOR).await?;
+    record_domain_check(context, &check.domain, result, SYSTEM_ACTOR).await?;
     end_check_lease(context, check, contacted_host, retry_after).await
 }
 
 /// Gives back a check that was not run or was cancelled; it is due again minutes later. If the database fails, the
 /// lease expires.
-pub async fn release_check(context: &AppContext, check: &DueCheck) -> Result<()> {
+pub async fn release_domain_check(context: &AppContext, check: &DueCheck) -> Result<()> {
     end_check_lease(context, check, check.may_contact_host, 0).await
 }
 
@@ -98,7 +100,7 @@ async fn end_check_lease(
     Ok(())
 }
 
-pub async fn run_check(
+pub async fn run_domain_check(
     context: &AppContext,
     request: &DomainCheckRequest,
 ) -> Result<DomainCheckResult> {
@@ -108,31 +110,31 @@ pub async fn run_check(
     let now = context.clock.now();
     let result = domain_check::check_domain(fetcher, &registry_host(context), request, now).await;
     Ok(DomainCheckResult {
-        breaker_open: is_breaker_open(context).await?,
+        breaker_open: is_any_breaker_open(context).await?,
         ..result
     })
 }
 
 /// Records a check's result and applies it to the domain; returns the result at each location, in its stored form. If
 /// the result shows a new owner, proofs found for accounts of the old generation do not count.
-pub async fn record_check(
+pub async fn record_domain_check(
     context: &AppContext,
     checked: &domain::Model,
     mut result: DomainCheckResult,
     actor: &str,
 ) -> Result<Vec<proof_check::Model>> {
-    let (write, mut row, followers) = begin_write_with_followers(context, checked).await?;
+    let (write, mut row, followers) = begin_write_with_dependents(context, checked).await?;
     // A new owner ends proofs too; it can only be detected on port 443.
     let owner_changes = if result.breaker_open || !is_provable(&row) {
         CommittedChanges::default()
     } else {
-        detect_owner_change(context, &write, &mut row, &followers, &mut result).await?
+        begin_generation_on_change(context, &write, &mut row, &followers, &mut result).await?
     };
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let now = change_set.now();
     let checks = proof_check_rows(&row, &result, actor, now);
     write
-        .insert_proof_checks(row.id, checks.clone(), now.plus_micros(-HOUR).0)
+        .insert_and_trim_checks(row.id, checks.clone(), now.plus_micros(-HOUR).0)
         .await?;
     let reach_changed = apply_check_result(
         context,
@@ -159,7 +161,7 @@ pub async fn record_check(
     .await?;
     context.signals.visits.notify_one();
     if reach_changed {
-        recheck_subdomains(context, &result).await?;
+        request_subdomain_checks(context, &result).await?;
     }
     let accepted = pin_domain_keys(context, &row, &result).await?;
     await_searchable(
@@ -171,7 +173,7 @@ pub async fn record_check(
 }
 
 /// Builds the check of a domain: for the caller's claims, or for all accounts with a proof or an open challenge.
-pub async fn build_check_request(
+pub async fn build_domain_check_request(
     context: &AppContext,
     row: &domain::Model,
     caller: Option<&Caller>,
@@ -220,7 +222,7 @@ pub async fn build_check_request(
 }
 
 /// Refuses another check of a domain after [`MAX_FAILED_CHECKS`] failed ones of the account within an hour.
-pub async fn reject_too_many_failures(
+pub async fn enforce_failed_check_limit(
     context: &AppContext,
     account: &CallerAccount,
     row: &domain::Model,

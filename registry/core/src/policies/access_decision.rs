@@ -7,7 +7,7 @@ use a2a_registry_domain::identifiers::new_uuid;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_policy::{Action, AuthorizationDecision};
 
-use crate::agents::rendering::{parse_rendered, require_rendered_agent};
+use crate::agents::rendering::{parse_rendered_agent, require_rendered_agent};
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
@@ -24,14 +24,14 @@ pub async fn decide_access(
         .ok_or_else(|| AppError::invalid("/action", "the action must be `discover` or `invoke`"))?;
     let set = context.policy_sets.enforced_set();
     let entry = require_rendered_agent(context, caller, &request.agent).await?;
-    let agent = parse_rendered(&entry.without_holds)?;
+    let agent = parse_rendered_agent(&entry.without_holds)?;
     let principal = caller.principal();
     let decision = match action {
         Action::Invoke => {
             let (matches, waived) = (&entry.invoke_matches, BTreeSet::new());
             let decision = set.decide(action, &principal, matches, &waived);
             let dry_run_changes =
-                set.dry_run_changes(action, &principal, matches, &waived, &decision);
+                set.decision_changing_dry_runs(action, &principal, matches, &waived, &decision);
             let (id, day) = (
                 agent.hit.summary.id.to_string(),
                 context.now().days_since_epoch(),
@@ -47,13 +47,14 @@ pub async fn decide_access(
             policies: Vec::new(),
         },
     };
-    let unlisted_reason = unlisted_reason(action, &agent);
+    let unlisted_reason = uncallable_agent_reason(action, &agent);
     let allowed = decision.allowed && unlisted_reason.is_none();
     let sees_policies = caller.has_permission(Permission::SeeAll);
     Ok(PolicyDecision {
         id: new_uuid(context.now(), context.entropy.as_ref()),
         allowed,
-        reason: (!allowed).then(|| unlisted_reason.unwrap_or_else(|| policy_reason(&decision))),
+        reason: (!allowed)
+            .then(|| unlisted_reason.unwrap_or_else(|| policy_decision_reason(&decision))),
         policies: decision
             .policies
             .into_iter()
@@ -82,13 +83,13 @@ pub async fn decide_discover_and_invoke(
 }
 
 /// Explains why policies do not matter for a call of the agent: only a listed agent can be called.
-fn unlisted_reason(action: Action, agent: &Agent) -> Option<String> {
+fn uncallable_agent_reason(action: Action, agent: &Agent) -> Option<String> {
     let lifecycle = agent.hit.summary.lifecycle.as_str();
     let is_listed = matches!(lifecycle, "approved" | "deprecated");
     (action == Action::Invoke && !is_listed).then(|| format!("The agent is {lifecycle}."))
 }
 
-fn policy_reason(decision: &AuthorizationDecision) -> String {
+fn policy_decision_reason(decision: &AuthorizationDecision) -> String {
     match decision.policies.is_empty() {
         true => "No policy permits it.".to_owned(),
         false => "A policy forbids it.".to_owned(),

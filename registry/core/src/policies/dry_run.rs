@@ -11,7 +11,7 @@ use a2a_registry_store::entity::dry_run_change;
 
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::policy_sets::newest_set;
+use crate::policy_sets::load_newest_set;
 use crate::process_state::dry_runs::policy_fingerprint;
 use crate::visibility::caller::Caller;
 
@@ -22,8 +22,8 @@ const MAX_NAMED: usize = 100;
 
 /// Returns the changes that a policy of the newest set would have made since it got its current text.
 pub async fn policy_dry_run(context: &AppContext, caller: &Caller, policy: &str) -> Result<DryRun> {
-    caller.require(Permission::SeeAll)?;
-    let set = newest_set(
+    caller.require_permission(Permission::SeeAll)?;
+    let set = load_newest_set(
         &context.policy_sets.compiled,
         &context.store,
         &context.rules,
@@ -41,7 +41,7 @@ pub async fn policy_dry_run(context: &AppContext, caller: &Caller, policy: &str)
     Ok(DryRun {
         policy: selected.id.clone(),
         running: selected.mode == PolicyMode::DryRun,
-        answers: rows.iter().map(change_count).sum(),
+        answers: rows.iter().map(dry_run_change_count).sum(),
         days: daily_counts(&rows),
         resources: top_counts(&rows, |row| row.resource.clone()),
         callers: top_counts(&rows, |row| match row.caller.is_empty() {
@@ -52,7 +52,7 @@ pub async fn policy_dry_run(context: &AppContext, caller: &Caller, policy: &str)
     })
 }
 
-fn change_count(row: &dry_run_change::Model) -> u64 {
+fn dry_run_change_count(row: &dry_run_change::Model) -> u64 {
     u64::try_from(row.count).unwrap_or(0)
 }
 
@@ -67,8 +67,12 @@ fn daily_counts(rows: &[dry_run_change::Model]) -> Vec<DryRunDay> {
         let midnight = Timestamp(i64::from(day) * DAY).to_rfc3339();
         DryRunDay {
             day: midnight.chars().take(10).collect(),
-            denied: rows_allowing(false).map(|row| change_count(row)).sum(),
-            allowed: rows_allowing(true).map(|row| change_count(row)).sum(),
+            denied: rows_allowing(false)
+                .map(|row| dry_run_change_count(row))
+                .sum(),
+            allowed: rows_allowing(true)
+                .map(|row| dry_run_change_count(row))
+                .sum(),
             resources: count_distinct(rows.iter().map(|row| row.resource.as_str())),
             callers: count_distinct(rows.iter().map(|row| row.caller.as_str())),
         }
@@ -87,7 +91,7 @@ fn top_counts(
 ) -> Vec<DryRunCount> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for row in rows {
-        *counts.entry(name(row)).or_default() += change_count(row);
+        *counts.entry(name(row)).or_default() += dry_run_change_count(row);
     }
     let counts = counts.into_iter();
     let mut counts: Vec<DryRunCount> = counts

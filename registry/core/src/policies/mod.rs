@@ -2,8 +2,8 @@
 
 pub mod access_decision;
 pub mod dry_run;
+pub mod policy_cases;
 pub mod policy_job;
-pub mod policy_tests;
 pub mod preview;
 pub mod preview_inputs;
 pub mod set_checks;

@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::admission::policy_reevaluation::reevaluate_holds;
-use crate::agents::rendering::load_rendered_unfiltered;
+use crate::admission::policy_reevaluation::reevaluate_policy_holds;
+use crate::agents::rendering::load_rendered_agent_unfiltered;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::policies::waivers::end_expired_waivers;
@@ -29,7 +29,7 @@ pub fn start_policy_job(context: &Arc<AppContext>, cancel: CancellationToken) ->
     let context = Arc::clone(context);
     tokio::spawn(async move {
         while !cancel.is_cancelled() {
-            let pause = match run_once(&context, || cancel.is_cancelled()).await {
+            let pause = match run_policy_job_once(&context, || cancel.is_cancelled()).await {
                 Ok(()) => RUN_INTERVAL,
                 Err(error) => {
                     let error = error.internal.unwrap_or(error.public);
@@ -43,7 +43,7 @@ pub fn start_policy_job(context: &Arc<AppContext>, cancel: CancellationToken) ->
                 () = tokio::time::sleep(pause) => {}
             }
         }
-        if let Err(error) = store_dry_runs(&context).await {
+        if let Err(error) = store_dry_run_counts(&context).await {
             let error = error.internal.unwrap_or(error.public);
             tracing::warn!(error, "not all results of dry runs were stored");
         }
@@ -52,16 +52,16 @@ pub fn start_policy_job(context: &Arc<AppContext>, cancel: CancellationToken) ->
 
 /// Runs the job once: ends waivers, holds and releases agents, and stores dry runs. A failure of a waiver or an agent
 /// does not stop the rest.
-pub async fn run_once(context: &AppContext, cancelled: impl Fn() -> bool) -> Result<()> {
+pub async fn run_policy_job_once(context: &AppContext, cancelled: impl Fn() -> bool) -> Result<()> {
     let ended = end_expired_waivers(context).await;
-    let settled = reevaluate_holds(context, cancelled).await;
+    let settled = reevaluate_policy_holds(context, cancelled).await;
     let result = ended.and(settled.map(drop));
     // Results in memory stay there while the database cannot be written.
     if result.as_ref().is_err_and(AppError::is_database_failure) {
         return result;
     }
     count_discover_dry_runs(context).await?;
-    store_dry_runs(context).await?;
+    store_dry_run_counts(context).await?;
     result
 }
 
@@ -91,7 +91,7 @@ async fn count_discover_dry_runs(context: &AppContext) -> Result<()> {
             }
         };
         for id in ids {
-            let Some(entry) = load_rendered_unfiltered(context, id).await? else {
+            let Some(entry) = load_rendered_agent_unfiltered(context, id).await? else {
                 continue;
             };
             let own = entry.responsible_account.is_some()
@@ -103,7 +103,7 @@ async fn count_discover_dry_runs(context: &AppContext) -> Result<()> {
                 (Action::Discover, &shown_response.principal, BTreeSet::new());
             let verdict = set.decide(action, principal, matches, &no_waivers);
             let dry_run_changes =
-                set.dry_run_changes(action, principal, matches, &no_waivers, &verdict);
+                set.decision_changing_dry_runs(action, principal, matches, &no_waivers, &verdict);
             let (id, day) = (id.to_string(), context.now().days_since_epoch());
             context
                 .dry_runs
@@ -113,7 +113,7 @@ async fn count_discover_dry_runs(context: &AppContext) -> Result<()> {
     Ok(())
 }
 
-async fn store_dry_runs(context: &AppContext) -> Result<()> {
+async fn store_dry_run_counts(context: &AppContext) -> Result<()> {
     let rows = context.dry_runs.take_rows();
     if rows.is_empty() {
         return Ok(());

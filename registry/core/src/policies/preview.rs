@@ -16,8 +16,8 @@ use crate::policies::preview_inputs::{
     ComparedAgent, ComparedCallers, load_compared_agents, load_compared_callers,
 };
 use crate::policies::set_checks::{acquire_preview_permit, sign_preview_token};
-use crate::policies::sets::{check_reason_and_token, compile_set, to_policy_text};
-use crate::policy_sets::{newest_set, with_current_collections};
+use crate::policies::sets::{check_reason_and_token, compile_requested_set, to_policy_text};
+use crate::policy_sets::{load_newest_set, with_current_collections};
 use crate::visibility::caller::Caller;
 
 /// Number of agents that are read at once.
@@ -31,16 +31,16 @@ pub async fn policies_preview(
     caller: &Caller,
     new: &NewPolicies,
 ) -> Result<PolicyPreview> {
-    caller.require(Permission::Administer)?;
+    caller.require_permission(Permission::Administer)?;
     check_reason_and_token(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
-    let after = compile_set(context, &texts).await?;
+    let after = compile_requested_set(context, &texts).await?;
     let after = with_current_collections(&context.store, after).await?;
     let _permit = acquire_preview_permit(context)?;
     let compiled = &context.policy_sets.compiled;
-    let before = newest_set(compiled, &context.store, &context.rules).await?;
+    let before = load_newest_set(compiled, &context.store, &context.rules).await?;
     let callers = load_compared_callers(context, &[&before, &after]).await?;
-    let comparison = Arc::new(SetComparison::build(before, after, callers)?);
+    let comparison = Arc::new(PolicySetComparison::build(before, after, callers)?);
     let mut totals = PreviewTotals::default();
     let mut cursor = None;
     let mut registrants = HashMap::new();
@@ -76,7 +76,7 @@ enum MatchSource {
     Changed(u16),
 }
 
-struct SetComparison {
+struct PolicySetComparison {
     before: PolicySet,
     after: PolicySet,
     /// The policies of the new set that the old one does not have.
@@ -98,7 +98,7 @@ struct PreviewTotals {
     better_when_signed_out: BTreeSet<usize>,
 }
 
-impl SetComparison {
+impl PolicySetComparison {
     fn build(before: PolicySet, after: PolicySet, callers: ComparedCallers) -> Result<Self> {
         let mut changed_texts = Vec::new();
         let mut match_sources = Vec::new();
@@ -200,7 +200,7 @@ impl SetComparison {
             let mut anonymous_keeps = false;
             for (index, caller) in self.callers.named.iter().enumerate() {
                 let (name, principal) = (&caller.name, &caller.principal);
-                if !agent.is_listed || !agent.is_visible_to(principal) {
+                if !agent.is_listed || !agent.is_visible_without_policies(principal) {
                     continue;
                 }
                 let (before, after) = decisions(principal);

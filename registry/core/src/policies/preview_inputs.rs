@@ -11,7 +11,7 @@ use a2a_registry_store::entity::agent;
 use uuid::Uuid;
 
 use crate::admission::policies::registrant_principal;
-use crate::agents::policy_attributes::{agent_attributes, waived_forbids};
+use crate::agents::policy_attributes::{agent_attributes, waived_forbid_indices};
 use crate::agents::records::load_records;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
@@ -38,7 +38,7 @@ pub(super) async fn load_compared_agents(
     let audiences: Vec<Uuid> = audiences.into_iter().collect();
     let names = group_names_by_id(&context.store, &audiences).await?;
     for record in records {
-        let labels = record.visible_to();
+        let labels = record.audience_labels();
         let audience_groups = names
             .iter()
             .filter(|(id, _)| labels.contains(&group_label(**id)));
@@ -58,7 +58,7 @@ pub(super) async fn load_compared_agents(
             id: record.agent.id,
             name: record.card.name.clone(),
             attributes: agent_attributes(context, &record),
-            waived_forbids: waived_forbids(context, &record, before),
+            waived_forbids: waived_forbid_indices(context, &record, before),
             is_approved: record.agent.approved_version.is_some(),
             registrant,
             is_public,
@@ -87,7 +87,7 @@ pub(super) struct ComparedAgent {
 
 impl ComparedAgent {
     /// Whether a caller can see the agent regardless of policies.
-    pub(super) fn is_visible_to(&self, principal: &Principal) -> bool {
+    pub(super) fn is_visible_without_policies(&self, principal: &Principal) -> bool {
         let restricted = || {
             principal
                 .groups
@@ -120,7 +120,7 @@ impl ComparedAgent {
         let existing = callers.named.iter().filter(|caller| caller.exists);
         let mut callers = existing.map(|caller| &caller.principal);
         self.is_listed
-            && (callers.any(|who| self.is_visible_to(who) && finds(who))
+            && (callers.any(|who| self.is_visible_without_policies(who) && finds(who))
                 || self
                     .audience_groups
                     .iter()
@@ -129,13 +129,13 @@ impl ComparedAgent {
 }
 
 pub(super) struct ComparedCallers {
-    pub(super) named: Vec<NamedCaller>,
+    pub(super) named: Vec<CallerKind>,
     /// The number of further callers that policies name.
     pub(super) omitted: usize,
 }
 
 /// A kind of callers.
-pub(super) struct NamedCaller {
+pub(super) struct CallerKind {
     pub(super) name: String,
     pub(super) principal: Principal,
     /// Whether a caller of this kind exists: a policy may name a group without members, or a missing account.
@@ -157,7 +157,7 @@ pub(super) async fn load_compared_callers(
         PrincipalScope::Account(name) => name != ANONYMOUS_ACCOUNT,
         PrincipalScope::Everybody | PrincipalScope::Nobody => false,
     });
-    let caller_kind = |name: &str, account: Option<&str>| NamedCaller {
+    let caller_kind = |name: &str, account: Option<&str>| CallerKind {
         name: name.to_owned(),
         principal: Principal {
             account: account.map(str::to_owned),
@@ -173,7 +173,7 @@ pub(super) async fn load_compared_callers(
     let left_out = (named.len() + scopes.len()).saturating_sub(MAX_COMPARED_CALLERS);
     let compared = scopes.len() - left_out;
     for scope in scopes.into_iter().take(compared) {
-        named.push(load_named_caller(context, scope).await?);
+        named.push(load_caller_kind(context, scope).await?);
     }
     Ok(ComparedCallers {
         named,
@@ -181,12 +181,12 @@ pub(super) async fn load_compared_callers(
     })
 }
 
-async fn load_named_caller(context: &AppContext, scope: &PrincipalScope) -> Result<NamedCaller> {
+async fn load_caller_kind(context: &AppContext, scope: &PrincipalScope) -> Result<CallerKind> {
     let (PrincipalScope::Group(name) | PrincipalScope::Account(name)) = scope else {
         return Err(AppError::internal("a scope names no principal".to_owned()));
     };
     if matches!(scope, PrincipalScope::Group(_)) {
-        return Ok(NamedCaller {
+        return Ok(CallerKind {
             name: format!("group {name}"),
             principal: Principal {
                 account: Some(String::new()),
@@ -197,7 +197,7 @@ async fn load_named_caller(context: &AppContext, scope: &PrincipalScope) -> Resu
     }
     let account = account_by_name(&context.store, name).await?;
     let principal = registrant_principal(&context.store, account.map(|account| account.id)).await?;
-    Ok(NamedCaller {
+    Ok(CallerKind {
         name: format!("account {name}"),
         // A disabled account does not count as existing.
         exists: principal.account.is_some(),

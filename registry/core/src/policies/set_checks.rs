@@ -50,7 +50,7 @@ pub(super) fn acquire_preview_permit(context: &AppContext) -> Result<SemaphorePe
 /// Checks that a set may be made: it permits finding agents or `allow_no_permit` is given, and it leaves an agent
 /// visible or was previewed. Returns the number of the set that the preview was compared with, if there was a preview.
 /// Fails as unavailable while another preview is in progress and it is not known what the set hides.
-pub(super) async fn check_new_set(
+pub(super) async fn check_new_policy_set(
     context: &AppContext,
     caller: &Caller,
     set: &PolicySet,
@@ -65,7 +65,7 @@ pub(super) async fn check_new_set(
         ));
     }
     if let Some(token) = preview_token {
-        return read_preview_token(context, caller, texts, token).map(Some);
+        return verify_preview_token(context, caller, texts, token).map(Some);
     }
     match hides_every_agent(context, set).await? {
         false => Ok(None),
@@ -92,13 +92,13 @@ pub(super) fn sign_preview_token(
     };
     let token = context
         .page_token_signer
-        .sign(PREVIEW_TOKEN_PURPOSE, caller, &content);
+        .sign_position(PREVIEW_TOKEN_PURPOSE, caller, &content);
     token.ok_or_else(|| AppError::internal("a preview has no token"))
 }
 
 /// Returns the number of the set that the preview of these policies was compared with. Refuses an expired token and
 /// one for another set or account.
-fn read_preview_token(
+fn verify_preview_token(
     context: &AppContext,
     caller: &Caller,
     texts: &[PolicyText],
@@ -110,7 +110,7 @@ fn read_preview_token(
     };
     let content: PreviewTokenContent = context
         .page_token_signer
-        .verify(PREVIEW_TOKEN_PURPOSE, caller, token)
+        .try_decode_position(PREVIEW_TOKEN_PURPOSE, caller, token)
         .ok_or_else(|| {
             token_error("`preview` is not a token of a preview that this account requested")
         })?;
@@ -131,7 +131,7 @@ fn policies_digest(texts: &[PolicyText]) -> Result<String> {
 
 /// Whether a set hides every listed agent from every kind of caller. Stops at the first agent that a caller can find.
 async fn hides_every_agent(context: &AppContext, set: &PolicySet) -> Result<bool> {
-    if set.allows_all(Action::Discover) {
+    if set.always_allows_action(Action::Discover) {
         return Ok(false);
     }
     let _permit = acquire_preview_permit(context)?;

@@ -20,9 +20,10 @@ use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::paging::{ListPage, PageRequest};
-use crate::policies::set_checks::check_new_set;
+use crate::policies::set_checks::check_new_policy_set;
 use crate::policy_sets::{
-    compile_earlier_set, compile_new_draft, compile_stored_set, set_number, stored_policies,
+    compile_earlier_set, compile_new_draft, compile_stored_set, parse_stored_policies,
+    policy_set_number,
 };
 use crate::precondition::IfMatch;
 use crate::visibility::caller::Caller;
@@ -31,7 +32,7 @@ use crate::visibility::caller::Caller;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub struct PoliciesQuery {
+pub struct PolicySetQuery {
     /// Number of the set; by default the newest one.
     #[serde(default, deserialize_with = "nonempty_parameter")]
     #[param(minimum = 0)]
@@ -42,13 +43,13 @@ pub struct PoliciesQuery {
 pub async fn policies_show(
     context: &AppContext,
     caller: &Caller,
-    query: &PoliciesQuery,
+    query: &PolicySetQuery,
 ) -> Result<Policies> {
-    caller.require(Permission::SeeAll)?;
+    caller.require_permission(Permission::SeeAll)?;
     let row = match query.number {
         None => policies::newest_policy_set(&context.store).await?,
         Some(0) => None,
-        Some(number) => Some(load_set_row(context, number).await?),
+        Some(number) => Some(load_policy_set_row(context, number).await?),
     };
     let sets = &context.policy_sets.compiled;
     let set = match query.number {
@@ -58,7 +59,7 @@ pub async fn policies_show(
     Ok(policies_view(context, &set, row.as_ref()))
 }
 
-async fn load_set_row(context: &AppContext, number: u64) -> Result<policy_set::Model> {
+async fn load_policy_set_row(context: &AppContext, number: u64) -> Result<policy_set::Model> {
     let missing = || AppError::not_found(format!("There is no policy set {number}."));
     let number = i64::try_from(number).map_err(|_| missing())?;
     let row = policies::policy_set_by_number(&context.store, number).await?;
@@ -100,7 +101,7 @@ pub async fn policy_history(
     caller: &Caller,
     page: &PageRequest,
 ) -> Result<PolicyHistory> {
-    caller.require(Permission::SeeAll)?;
+    caller.require_permission(Permission::SeeAll)?;
     let list = ListPage::new(&context.page_token_signer, caller, "policies", page)?;
     let mut rows =
         policies::policy_set_page(&context.store, list.start_position()?, list.row_limit()).await?;
@@ -111,7 +112,7 @@ pub async fn policy_history(
         let row = policies::policy_set_by_number(&context.store, head.number).await?;
         let count = row
             .as_ref()
-            .map(stored_policies)
+            .map(parse_stored_policies)
             .transpose()?
             .map_or(0, |all| all.len());
         sets.push(PolicySetEntry {
@@ -136,17 +137,17 @@ pub async fn policies_put(
     new: &NewPolicies,
     precondition: &IfMatch,
 ) -> Result<PoliciesAccepted> {
-    let admin = caller.require(Permission::Administer)?;
+    let admin = caller.require_permission(Permission::Administer)?;
     check_reason_and_token(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
-    let set = compile_set(context, &texts).await?;
+    let set = compile_requested_set(context, &texts).await?;
     let expected_number = precondition.policy_set_number()?;
     let overrides = (new.allow_no_permit, new.preview.as_deref());
-    let previewed_number = check_new_set(context, caller, &set, &texts, overrides).await?;
+    let previewed_number = check_new_policy_set(context, caller, &set, &texts, overrides).await?;
     let write = context.store.begin_write().await?;
     write.lock_policy_sets().await?;
     let newest = policies::newest_policy_set(&write).await?;
-    let newest = newest.as_ref().map_or(0, set_number);
+    let newest = newest.as_ref().map_or(0, policy_set_number);
     if expected_number.is_some_and(|seen| seen != newest) {
         return Err(AppError::new(
             ErrorKind::Changed,
@@ -201,7 +202,10 @@ pub(super) fn check_reason_and_token(new: &NewPolicies) -> Result<()> {
 }
 
 /// Compiles the set of these policies and the shipped ones, without a number.
-pub(super) async fn compile_set(context: &AppContext, texts: &[PolicyText]) -> Result<PolicySet> {
+pub(super) async fn compile_requested_set(
+    context: &AppContext,
+    texts: &[PolicyText],
+) -> Result<PolicySet> {
     let compiled = compile_new_draft(
         &context.policy_sets.compiled,
         texts.to_vec(),
@@ -209,11 +213,11 @@ pub(super) async fn compile_set(context: &AppContext, texts: &[PolicyText]) -> R
         &context.config.identity,
     )
     .await?;
-    compiled.map_err(|faults| faults_error(texts, &faults))
+    compiled.map_err(|faults| invalid_policies_error(texts, &faults))
 }
 
 /// Reports the errors of a set as invalid members of the request.
-fn faults_error(texts: &[PolicyText], faults: &[PolicyError]) -> AppError {
+fn invalid_policies_error(texts: &[PolicyText], faults: &[PolicyError]) -> AppError {
     let members = faults.iter().map(|fault| {
         let index = texts.iter().position(|text| text.id == fault.policy);
         let pointer = index.map_or_else(

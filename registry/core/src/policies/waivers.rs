@@ -9,7 +9,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_policy::Effect;
 use a2a_registry_store::entity::{account, agent, waiver};
-use a2a_registry_store::versions::{self, VersionKey};
+use a2a_registry_store::versions::{self, VersionSummary};
 use a2a_registry_store::waivers::{self, WaiverFilter};
 use a2a_registry_store::{Executor, WriteTransaction, accounts, agents};
 use serde::{Deserialize, Serialize};
@@ -21,14 +21,14 @@ use crate::admission::policies::update_policy_hold;
 use crate::agents::records::current_version_id;
 use crate::agents::views::require_visible_agent;
 use crate::commit::admission_policies::load_admission_policies;
-use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::{SYSTEM_ACTOR, check_reason};
 use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::paging::{ListPage, PageRequest};
-use crate::reviews::approvers::{interested_accounts, may_decide_review, reject_excluded};
+use crate::reviews::approvers::{interested_accounts, may_decide_review, reject_excluded_decider};
 use crate::visibility::caller::Caller;
 
 /// Maximum duration of a waiver, in days.
@@ -67,9 +67,9 @@ pub async fn waiver_grant(
     caller: &Caller,
     new: &NewWaiver,
 ) -> Result<Waiver> {
-    let account = caller.require(Permission::Approve)?;
+    let account = caller.require_permission(Permission::Approve)?;
     check_reason(&new.reason)?;
-    let expires_at = expiry_after(context.now(), new.expires_in_days)?;
+    let expires_at = waiver_expiry(context.now(), new.expires_in_days)?;
     let agent = require_visible_agent(context, caller, &new.agent).await?;
     let set = load_admission_policies(context, &context.store).await?;
     let mut policies = set.policies().iter();
@@ -81,7 +81,7 @@ pub async fn waiver_grant(
     }
     let write = context.store.begin_write().await?;
     let mut state = load_agent_state(&write, agent.id).await?;
-    reject_excluded(
+    reject_excluded_decider(
         account.id,
         &interested_accounts(&write, &context.config, &state.agent).await?,
     )?;
@@ -104,7 +104,7 @@ pub async fn waiver_grant(
     let data = json!({"waiver": row.id, "policy": row.policy, "digest": version.digest,
         "expires_at": expires_at, "reason": row.reason});
     change_set.add_agent_event(EventKind::WaiverGranted, agent.id, &account.name, data);
-    change_set.mark_changed(&mut state);
+    change_set.mark_agent_changed(&mut state);
     update_policy_hold(context, &write, &mut change_set, &mut state).await?;
     commit_and_await_index(context, write, change_set).await?;
     waiver_view(context, row).await
@@ -113,15 +113,15 @@ pub async fn waiver_grant(
 /// Returns the version that an agent serves, if a waiver can be granted for it.
 async fn require_waivable_version(
     write: &WriteTransaction,
-    state: &AgentState,
+    state: &AgentChangeState,
     new: &NewWaiver,
     expires_at: Timestamp,
-) -> Result<VersionKey> {
+) -> Result<VersionSummary> {
     if state.agent.retired_at.is_some() {
         return Err(AppError::conflict("The agent is retired for good."));
     }
     let version_id: Vec<Uuid> = current_version_id(&state.agent).into_iter().collect();
-    let version_key = versions::version_keys(write, &version_id).await?.pop();
+    let version_key = versions::version_summaries(write, &version_id).await?.pop();
     let Some(version) = version_key.filter(|shown| shown.digest == new.digest) else {
         return Err(AppError::conflict(
             "The agent shows another card than the one with this digest. Check it again.",
@@ -146,7 +146,7 @@ async fn require_waivable_version(
     Ok(version)
 }
 
-fn expiry_after(now: Timestamp, days: u32) -> Result<Timestamp> {
+fn waiver_expiry(now: Timestamp, days: u32) -> Result<Timestamp> {
     match i64::from(days) {
         days @ 1..=MAX_WAIVER_DAYS => Ok(now.plus_micros(days * DAY)),
         _ => Err(AppError::invalid(
@@ -161,7 +161,7 @@ pub async fn waiver_list(
     caller: &Caller,
     query: &WaiverQuery,
 ) -> Result<WaiverList> {
-    caller.require(Permission::SeeAll)?;
+    caller.require_permission(Permission::SeeAll)?;
     let query_key = format!(
         "waivers {:?} {:?} {}",
         query.agent, query.policy, query.ended
@@ -191,8 +191,8 @@ pub async fn waiver_list(
 
 /// Ends a waiver; its policy applies again.
 pub async fn waiver_end(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
-    let account = caller.require(Permission::Curate)?;
-    let row = load_active_row(context, id).await?;
+    let account = caller.require_permission(Permission::Curate)?;
+    let row = load_active_waiver_row(context, id).await?;
     match end_waiver(context, &row, &account.name, "taken back").await? {
         true => Ok(()),
         false => Err(AppError::no_waiver(id)),
@@ -201,11 +201,11 @@ pub async fn waiver_end(context: &AppContext, caller: &Caller, id: Uuid) -> Resu
 
 /// Loads a waiver that has not ended.
 pub async fn load_active_waiver(context: &AppContext, caller: &Caller, id: Uuid) -> Result<Waiver> {
-    caller.require(Permission::Curate)?;
-    waiver_view(context, load_active_row(context, id).await?).await
+    caller.require_permission(Permission::Curate)?;
+    waiver_view(context, load_active_waiver_row(context, id).await?).await
 }
 
-async fn load_active_row(context: &AppContext, id: Uuid) -> Result<waiver::Model> {
+async fn load_active_waiver_row(context: &AppContext, id: Uuid) -> Result<waiver::Model> {
     let row = waivers::waiver_by_id(&context.store, id).await?;
     row.filter(|row| row.ended_at.is_none())
         .ok_or_else(|| AppError::no_waiver(id))
@@ -226,7 +226,7 @@ async fn end_waiver(
     let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     let data = json!({"waiver": row.id, "policy": row.policy, "reason": reason});
     change_set.add_agent_event(EventKind::WaiverEnded, row.agent_id, actor, data);
-    change_set.mark_changed(&mut state);
+    change_set.mark_agent_changed(&mut state);
     update_policy_hold(context, &write, &mut change_set, &mut state).await?;
     commit_and_await_index(context, write, change_set).await?;
     Ok(true)
@@ -295,7 +295,7 @@ async fn waiver_views(db: &impl Executor, rows: Vec<waiver::Model>) -> Result<Ve
         .map(|agent| (agent.id, agent))
         .collect();
     let current_ids: Vec<Uuid> = agents.values().filter_map(current_version_id).collect();
-    let current_versions = versions::version_keys(db, &current_ids).await?;
+    let current_versions = versions::version_summaries(db, &current_ids).await?;
     let view = |row: waiver::Model| Waiver {
         is_shown: current_versions
             .iter()

@@ -99,7 +99,7 @@ fn policy_text(id: &str, text: &str) -> PolicyText {
     }
 }
 
-pub fn stored_policies(row: &policy_set::Model) -> Result<Vec<PolicyText>> {
+pub fn parse_stored_policies(row: &policy_set::Model) -> Result<Vec<PolicyText>> {
     serde_json::from_str(&row.policies).map_err(|error| {
         AppError::internal(format!("policy set {} is invalid: {error}", row.number))
     })
@@ -161,13 +161,13 @@ impl CompiledSetCache {
         if !errors.is_empty() {
             return Ok(Err(errors));
         }
-        let permit = self.acquire_permit().await?;
+        let permit = self.acquire_compile_permit().await?;
         self.compile_with_defaults(0, texts, rules, permit, true)
             .await
     }
 
     /// Waits for the permit to compile one set for an author or reader.
-    pub async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit> {
+    pub async fn acquire_compile_permit(&self) -> Result<OwnedSemaphorePermit> {
         let Ok(_waiting) = self.draft_permits.try_acquire() else {
             return Err(AppError::unavailable(
                 "Too many policy sets are being read; try again.",
@@ -211,7 +211,7 @@ impl CompiledSetCache {
 }
 
 /// Loads and compiles the set with the highest number; the shipped one has the number 0.
-pub async fn newest_set(
+pub async fn load_newest_set(
     sets: &CompiledSetCache,
     db: &impl Executor,
     rules: &AdmissionRules,
@@ -220,7 +220,7 @@ pub async fn newest_set(
     compile_stored_set(sets, newest, rules).await
 }
 
-pub fn set_number(row: &policy_set::Model) -> u64 {
+pub fn policy_set_number(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
@@ -254,7 +254,9 @@ pub fn deselected_group_policies<'a>(
         let PrincipalScope::Group(group) = &policy.scope else {
             return None;
         };
-        identity.deselection_error(group).map(|text| (policy, text))
+        identity
+            .group_deselection_error(group)
+            .map(|text| (policy, text))
     })
 }
 
@@ -264,7 +266,7 @@ pub async fn compile_stored_set(
     row: Option<policy_set::Model>,
     rules: &AdmissionRules,
 ) -> Result<PolicySet> {
-    compile_row(sets, row, rules, (), true).await
+    compile_set_row(sets, row, rules, (), true).await
 }
 
 /// Compiles an earlier set like [`compile_stored_set`], for a reader: one at a time, and without displacing a set that
@@ -274,11 +276,11 @@ pub async fn compile_earlier_set(
     row: Option<policy_set::Model>,
     rules: &AdmissionRules,
 ) -> Result<PolicySet> {
-    let permit = sets.acquire_permit().await?;
-    compile_row(sets, row, rules, permit, false).await
+    let permit = sets.acquire_compile_permit().await?;
+    compile_set_row(sets, row, rules, permit, false).await
 }
 
-async fn compile_row(
+async fn compile_set_row(
     sets: &CompiledSetCache,
     row: Option<policy_set::Model>,
     rules: &AdmissionRules,
@@ -286,7 +288,7 @@ async fn compile_row(
     is_cached: bool,
 ) -> Result<PolicySet> {
     let (number, texts) = match &row {
-        Some(row) => (set_number(row), stored_policies(row)?),
+        Some(row) => (policy_set_number(row), parse_stored_policies(row)?),
         None => (0, initial_policies()),
     };
     let set = sets
@@ -321,7 +323,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    fn open(id: &str) -> Vec<PolicyText> {
+    fn permit_all_policy(id: &str) -> Vec<PolicyText> {
         vec![policy_text(id, "permit (principal, action, resource);")]
     }
 
@@ -329,11 +331,16 @@ mod tests {
     #[tokio::test]
     async fn an_accepted_set_is_at_hand_and_old_ones_make_way() {
         let (sets, rules) = (CompiledSetCache::default(), AdmissionRules::default());
-        let draft = async |id: &str| sets.compile_draft(open(id), &rules).await.unwrap().unwrap();
+        let draft = async |id: &str| {
+            sets.compile_draft(permit_all_policy(id), &rules)
+                .await
+                .unwrap()
+                .unwrap()
+        };
         let first = draft("first").await;
         let row = |id: &str| policy_set::Model {
             number: 7,
-            policies: serde_json::to_string(&open(id)).unwrap(),
+            policies: serde_json::to_string(&permit_all_policy(id)).unwrap(),
             collections: None,
             author: "somebody".into(),
             reason: "a test".into(),
@@ -379,13 +386,13 @@ mod tests {
         let ids: Vec<String> = (0..MAX_DRAFTS).map(|number| format!("p{number}")).collect();
         let mut waiting: Vec<_> = ids
             .iter()
-            .map(|id| Box::pin(sets.compile_draft(open(id), &rules)))
+            .map(|id| Box::pin(sets.compile_draft(permit_all_policy(id), &rules)))
             .collect();
         for one in &mut waiting {
             assert!(futures::poll!(one).is_pending());
         }
         let beyond = sets
-            .compile_draft(open("beyond"), &rules)
+            .compile_draft(permit_all_policy("beyond"), &rules)
             .await
             .unwrap_err();
         assert_eq!(beyond.kind, ErrorKind::Unavailable);

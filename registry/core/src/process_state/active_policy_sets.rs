@@ -13,11 +13,11 @@ use crate::policy_sets::CompiledSetCache;
 
 #[derive(Debug)]
 pub struct ActivePolicySets {
-    sets: ArcSwap<SetPair>,
+    sets: ArcSwap<PolicySetPair>,
     /// The sets that were compiled last.
     pub compiled: CompiledSetCache,
     /// The newest set that this process knows. It decides admissions and registrations.
-    newest: ArcSwap<AdmissionSet>,
+    newest: ArcSwap<AdmissionPolicySet>,
     /// Agents that may have to be put on hold, or released.
     reevaluation_queue: Mutex<PendingReevaluation>,
     /// Signals that agents may have to be put on hold, or released.
@@ -32,12 +32,12 @@ pub struct ActivePolicySets {
 
 /// A set by which this process admits, with the matches of its shipped policies.
 #[derive(Debug)]
-struct AdmissionSet {
+struct AdmissionPolicySet {
     set: Arc<PolicySet>,
     default_matches: DefaultPolicyMatches,
 }
 
-impl AdmissionSet {
+impl AdmissionPolicySet {
     fn new(set: Arc<PolicySet>) -> Self {
         Self {
             set,
@@ -63,7 +63,7 @@ impl Default for PendingReevaluation {
 const MAX_QUEUED_AGENTS: usize = 10_000;
 
 #[derive(Debug, Clone)]
-struct SetPair {
+struct PolicySetPair {
     enforced: Arc<PolicySet>,
     pending: Option<Arc<PolicySet>>,
 }
@@ -73,14 +73,14 @@ impl ActivePolicySets {
     /// under it.
     pub fn new(in_force: PolicySet, compiled: CompiledSetCache, may_have_newer: bool) -> Self {
         let in_force = Arc::new(in_force);
-        let sets = SetPair {
+        let sets = PolicySetPair {
             enforced: Arc::clone(&in_force),
             pending: None,
         };
         Self {
             sets: ArcSwap::from_pointee(sets),
             compiled,
-            newest: ArcSwap::from_pointee(AdmissionSet::new(in_force)),
+            newest: ArcSwap::from_pointee(AdmissionPolicySet::new(in_force)),
             reevaluation_queue: Mutex::default(),
             reevaluation_signal: Notify::new(),
             preview_permit: Semaphore::new(1),
@@ -90,7 +90,7 @@ impl ActivePolicySets {
     }
 
     /// The newest set that this process knows.
-    pub fn newest(&self) -> Arc<PolicySet> {
+    pub fn newest_set(&self) -> Arc<PolicySet> {
         Arc::clone(&self.newest.load().set)
     }
 
@@ -111,17 +111,17 @@ impl ActivePolicySets {
 
     /// Makes this set decide admissions from now on.
     pub fn set_newest(&self, newest: Arc<PolicySet>) {
-        self.newest.store(Arc::new(AdmissionSet::new(newest)));
+        self.newest.store(Arc::new(AdmissionPolicySet::new(newest)));
     }
 
     /// Queues changed agents, because policies may now decide differently about their admission.
-    pub fn queue_changed(&self, agents: &[Uuid]) {
-        self.requeue(agents);
+    pub fn queue_changed_agents(&self, agents: &[Uuid]) {
+        self.requeue_agents(agents);
         self.reevaluation_signal.notify_one();
     }
 
     /// Queues failed agents again for the next run, after its pause: the cause of the failure is probably still there.
-    pub fn requeue(&self, agents: &[Uuid]) {
+    pub fn requeue_agents(&self, agents: &[Uuid]) {
         if let Ok(mut queue) = self.reevaluation_queue.lock() {
             match &mut *queue {
                 PendingReevaluation::All => {}
@@ -136,20 +136,20 @@ impl ActivePolicySets {
     }
 
     /// Queues all agents, because policies may now decide differently about any of them.
-    pub fn queue_all(&self) {
-        self.requeue_all();
+    pub fn queue_all_agents(&self) {
+        self.requeue_all_agents();
         self.reevaluation_signal.notify_one();
     }
 
     /// Queues all agents again for the next run, after its pause.
-    pub fn requeue_all(&self) {
+    pub fn requeue_all_agents(&self) {
         if let Ok(mut queue) = self.reevaluation_queue.lock() {
             *queue = PendingReevaluation::All;
         }
     }
 
     /// Records whether putting the newest set in force has failed.
-    pub fn record_activation(&self, failed: bool) {
+    pub fn record_activation_result(&self, failed: bool) {
         self.activation_failed.store(failed, Ordering::Release);
     }
 
@@ -167,7 +167,7 @@ impl ActivePolicySets {
     }
 
     /// Takes the agents queued since the last call.
-    pub fn take_queued(&self) -> PendingReevaluation {
+    pub fn take_queued_agents(&self) -> PendingReevaluation {
         match self.reevaluation_queue.lock() {
             Ok(mut queue) => std::mem::take(&mut *queue),
             Err(_) => PendingReevaluation::All,
@@ -179,14 +179,14 @@ impl ActivePolicySets {
     }
 
     /// The sets under which agents are evaluated: the one in force, and the pending one.
-    pub fn evaluated_sets(&self) -> impl Iterator<Item = Arc<PolicySet>> {
+    pub fn sets_for_evaluation(&self) -> impl Iterator<Item = Arc<PolicySet>> {
         let sets = self.sets.load_full();
         let pending = sets.pending.clone();
         std::iter::once(Arc::clone(&sets.enforced)).chain(pending)
     }
 
     /// The numbers of the sets under which agents are evaluated.
-    pub fn set_numbers(&self) -> (u64, Option<u64>) {
+    pub fn evaluation_set_numbers(&self) -> (u64, Option<u64>) {
         let sets = self.sets.load();
         let pending = sets.pending.as_ref().map(|pending| pending.number());
         (sets.enforced.number(), pending)
@@ -194,7 +194,7 @@ impl ActivePolicySets {
 
     /// Makes agents evaluated under this set too from now on.
     pub fn set_pending(&self, next: Arc<PolicySet>) {
-        self.sets.store(Arc::new(SetPair {
+        self.sets.store(Arc::new(PolicySetPair {
             enforced: self.enforced_set(),
             pending: Some(next),
         }));
@@ -202,7 +202,7 @@ impl ActivePolicySets {
 
     /// Puts this set in force.
     pub fn enforce(&self, next: Arc<PolicySet>) {
-        self.sets.store(Arc::new(SetPair {
+        self.sets.store(Arc::new(PolicySetPair {
             enforced: next,
             pending: None,
         }));

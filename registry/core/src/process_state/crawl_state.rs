@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use a2a_crawler::circuit_breaker::{BreakerTransition, CircuitBreaker, FetchSample};
-use a2a_crawler::crawl_rate::CrawlRate;
+use a2a_crawler::crawl_rate::CrawlRateLimits;
 use a2a_crawler::visit_calendar::VisitCalendar;
 use a2a_registry_domain::timestamp::Timestamp;
 use time::OffsetDateTime;
@@ -15,7 +15,7 @@ use crate::process_state::outage::Outage;
 
 #[derive(Debug)]
 pub struct CrawlState {
-    pub pace: CrawlRate,
+    pub pace: CrawlRateLimits,
     pub planned: Mutex<VisitCalendar>,
     /// When the scheduled visits were last counted; the lowest number before the first count.
     pub counted_at: AtomicI64,
@@ -32,7 +32,7 @@ impl CrawlState {
     /// Makes the state; `outage` is the outage in the database.
     pub fn new(config: &CrawlerConfig, now: OffsetDateTime, outage: Option<Outage>) -> Self {
         Self {
-            pace: CrawlRate {
+            pace: CrawlRateLimits {
                 min_backlog_rate: config.least_rate,
                 burst_duration: Duration::from_secs(config.burst_seconds),
             },
@@ -45,7 +45,7 @@ impl CrawlState {
         }
     }
 
-    pub fn lock_planned(&self) -> MutexGuard<'_, VisitCalendar> {
+    pub fn lock_visit_calendar(&self) -> MutexGuard<'_, VisitCalendar> {
         self.planned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -61,7 +61,7 @@ impl CrawlState {
     /// Counts the result of a fetch, and logs when the circuit breaker opens or closes. Returns whether it is open.
     pub fn record_fetch(&self, report: FetchSample, now: Timestamp) -> bool {
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        match breaker.record(report, now.into()) {
+        match breaker.record_fetch(report, now.into()) {
             Some(BreakerTransition::Opened { failed, fetches }) => {
                 tracing::warn!(
                     failed,

@@ -136,7 +136,7 @@ impl DryRunCounters {
         };
         // In a fixed order, so that two processes that write the same rows do not deadlock.
         let mut rows: Vec<dry_run_change::Model> = counts.into_iter().map(row).collect();
-        rows.sort_unstable_by(|one, other| row_key(one).cmp(&row_key(other)));
+        rows.sort_unstable_by(|one, other| dry_run_row_key(one).cmp(&dry_run_row_key(other)));
         rows
     }
 
@@ -164,7 +164,7 @@ impl DryRunCounters {
 }
 
 /// The columns that identify a counted row.
-fn row_key(row: &dry_run_change::Model) -> (&str, &str, i32, &str, &str, &str) {
+fn dry_run_row_key(row: &dry_run_change::Model) -> (&str, &str, i32, &str, &str, &str) {
     (
         &row.policy,
         &row.fingerprint,

@@ -130,7 +130,7 @@ impl FairSemaphore {
         work: Box<dyn QueuedWork>,
     ) -> Result<(), QueueFull> {
         if let Some(WaitingRequest::Work(work)) = self.enqueue(key, WaitingRequest::Work(work))? {
-            self.permit(key).start(work);
+            self.permit(key).start_work(work);
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl FairSemaphoreState {
     /// Takes a permit back from a caller, and assigns it to the next request, if there is one.
     fn release(&mut self, key: CallerKey) -> Option<(CallerKey, WaitingRequest)> {
         // The permit still counts here, so that a caller that just had one comes after a caller that has none.
-        let next = self.next_request();
+        let next = self.take_next_request();
         if let Some(used) = self.used_by_caller.get_mut(&key) {
             *used -= 1;
             if *used == 0 {
@@ -232,7 +232,7 @@ impl FairSemaphoreState {
 
     /// Takes the next request: the oldest one of the caller with the fewest permits. Of several such callers the one
     /// that has waited longest is served, and then moves to the end.
-    fn next_request(&mut self) -> Option<(CallerKey, WaitingRequest)> {
+    fn take_next_request(&mut self) -> Option<(CallerKey, WaitingRequest)> {
         self.remove_cancelled();
         let used =
             |caller: &WaitingCaller| self.used_by_caller.get(&caller.key).copied().unwrap_or(0);
@@ -250,7 +250,7 @@ impl FairSemaphoreState {
 
 impl FairPermit {
     /// Runs this work on a thread of the runtime, and then the work that waits for the permit.
-    fn start(mut self, work: Box<dyn QueuedWork>) {
+    fn start_work(mut self, work: Box<dyn QueuedWork>) {
         let run = move || {
             let mut next = Some(work);
             while let Some(work) = next {
@@ -291,7 +291,7 @@ impl Drop for FairPermit {
                 semaphore: Arc::clone(&self.semaphore),
                 key: self.key.take(),
             };
-            permit.start(work);
+            permit.start_work(work);
         }
     }
 }

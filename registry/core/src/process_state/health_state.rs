@@ -21,10 +21,10 @@ pub struct LastDatabaseContact(pub AtomicU64);
 
 impl LastDatabaseContact {
     pub fn new(uptime: Duration) -> Self {
-        Self(AtomicU64::new(microseconds(uptime)))
+        Self(AtomicU64::new(uptime_microseconds(uptime)))
     }
 }
 
-pub fn microseconds(uptime: Duration) -> u64 {
+pub fn uptime_microseconds(uptime: Duration) -> u64 {
     u64::try_from(uptime.as_micros()).unwrap_or(u64::MAX)
 }

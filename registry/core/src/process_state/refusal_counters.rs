@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use a2a_crawler::address_block::enclosing_block;
+use a2a_crawler::address_block::enclosing_address_block;
 use a2a_registry_domain::timestamp::Timestamp;
 use ipnet::IpNet;
 
@@ -24,25 +24,25 @@ const MAX_LOG_LINES_PER_NETWORK: u64 = 3;
 const MAX_LOG_LINES: u64 = 60;
 
 #[derive(Debug, Default)]
-pub struct RefusalCounters(Mutex<MinuteCounts>);
+pub struct CredentialRefusalCounters(Mutex<MinuteRefusalCounts>);
 
 #[derive(Debug, Default)]
-struct MinuteCounts {
+struct MinuteRefusalCounts {
     since: Option<Timestamp>,
-    networks: HashMap<IpNet, RefusalCount>,
+    networks: HashMap<IpNet, CredentialRefusalCount>,
     /// The refusals of further networks, and of clients without an address.
-    others: RefusalCount,
+    others: CredentialRefusalCount,
     logged_lines: u64,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct RefusalCount {
+pub struct CredentialRefusalCount {
     pub reasons: BTreeMap<&'static str, u64>,
     /// The number of refusals that were logged individually.
     logged: u64,
 }
 
-impl RefusalCount {
+impl CredentialRefusalCount {
     pub fn total(&self) -> u64 {
         self.reasons.values().sum()
     }
@@ -62,21 +62,21 @@ impl RefusalCount {
 
 /// The refusals of an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusalSummary {
+pub struct CredentialRefusalSummary {
     /// The time of the first refusal.
     pub since: Timestamp,
     /// The networks with the most refusals, in descending order.
-    pub networks: Vec<(IpNet, RefusalCount)>,
-    pub others: RefusalCount,
+    pub networks: Vec<(IpNet, CredentialRefusalCount)>,
+    pub others: CredentialRefusalCount,
 }
 
-impl RefusalCounters {
+impl CredentialRefusalCounters {
     /// Counts a refusal; returns whether it is to be logged individually.
     pub fn record(&self, now: Timestamp, address: Option<IpAddr>, reason: RefusalReason) -> bool {
         let mut counts = self.lock();
         counts.since.get_or_insert(now);
         let lines_left = counts.logged_lines < MAX_LOG_LINES;
-        let network = address.map(enclosing_block);
+        let network = address.map(enclosing_address_block);
         let is_full = counts.networks.len() >= MAX_NETWORKS;
         let count = match network {
             Some(network) if !is_full || counts.networks.contains_key(&network) => {
@@ -94,10 +94,11 @@ impl RefusalCounters {
     }
 
     /// Takes the counts; `None` if there was no refusal.
-    pub fn take_summary(&self) -> Option<RefusalSummary> {
+    pub fn take_summary(&self) -> Option<CredentialRefusalSummary> {
         let taken = std::mem::take(&mut *self.lock());
         let since = taken.since?;
-        let mut networks: Vec<(IpNet, RefusalCount)> = taken.networks.into_iter().collect();
+        let mut networks: Vec<(IpNet, CredentialRefusalCount)> =
+            taken.networks.into_iter().collect();
         networks.sort_unstable_by_key(|(network, count)| {
             (std::cmp::Reverse(count.total()), network.to_string())
         });
@@ -105,7 +106,7 @@ impl RefusalCounters {
         for (_, count) in networks.drain(networks.len().min(MAX_NETWORK_EVENTS)..) {
             others.merge(&count);
         }
-        Some(RefusalSummary {
+        Some(CredentialRefusalSummary {
             since,
             networks,
             others,
@@ -113,7 +114,7 @@ impl RefusalCounters {
     }
 
     /// Takes back a summary whose events could not be written.
-    pub fn restore_summary(&self, summary: RefusalSummary) {
+    pub fn restore_summary(&self, summary: CredentialRefusalSummary) {
         let mut counts = self.lock();
         let since = counts
             .since
@@ -129,7 +130,7 @@ impl RefusalCounters {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, MinuteCounts> {
+    fn lock(&self) -> MutexGuard<'_, MinuteRefusalCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -148,7 +149,7 @@ mod tests {
 
     #[test]
     fn refusals_are_counted_by_network_and_reason() {
-        let refusals = RefusalCounters::default();
+        let refusals = CredentialRefusalCounters::default();
         assert_eq!(refusals.take_summary(), None);
         refusals.record(Timestamp(7), address(1, 1), REASON);
         refusals.record(Timestamp(8), address(1, 2), REASON);
@@ -180,7 +181,7 @@ mod tests {
     /// With any number of networks, memory, entries and log lines are bounded, and every refusal is counted.
     #[test]
     fn nobody_makes_the_log_or_the_memory_grow() {
-        let refusals = RefusalCounters::default();
+        let refusals = CredentialRefusalCounters::default();
         let networks = u32::try_from(MAX_NETWORKS).unwrap() + 500;
         let mut lines = 0;
         for _ in 0..3 {
@@ -203,7 +204,7 @@ mod tests {
             .map(|(_, count)| count.total())
             .sum();
         assert_eq!(named + summary.others.total(), u64::from(networks) * 3 + 50);
-        let unlogged = |count: &RefusalCount| count.unlogged();
+        let unlogged = |count: &CredentialRefusalCount| count.unlogged();
         let all: u64 = summary
             .networks
             .iter()
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn one_network_has_few_lines() {
-        let refusals = RefusalCounters::default();
+        let refusals = CredentialRefusalCounters::default();
         let logged = (0..100).filter(|_| refusals.record(Timestamp(1), address(1, 1), REASON));
         assert_eq!(logged.count() as u64, MAX_LOG_LINES_PER_NETWORK);
         assert!(refusals.record(Timestamp(1), address(2, 1), REASON));

@@ -6,14 +6,14 @@ use uuid::Uuid;
 
 /// The progress of decisions under the rules of this process.
 #[derive(Debug)]
-pub struct RulesProgress {
+pub struct RulesRunProgress {
     /// The name of this process in the lease of the decisions.
     pub lease_owner: Uuid,
-    stage: Mutex<RulesStage>,
+    stage: Mutex<RulesRunStage>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RulesStage {
+pub enum RulesRunStage {
     /// The decisions have not begun in this process.
     Waiting,
     Deciding {
@@ -36,15 +36,15 @@ pub enum RulesStage {
     Decided,
 }
 
-impl RulesProgress {
+impl RulesRunProgress {
     pub fn new(lease_owner: Uuid) -> Self {
         Self {
             lease_owner,
-            stage: Mutex::new(RulesStage::Waiting),
+            stage: Mutex::new(RulesRunStage::Waiting),
         }
     }
 
-    pub fn set_stage(&self, stage: RulesStage) {
+    pub fn set_stage(&self, stage: RulesRunStage) {
         *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
     }
 
@@ -52,22 +52,22 @@ impl RulesProgress {
         let stage = *self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let hidden = "any agent that they may forbid is hidden meanwhile";
         match stage {
-            RulesStage::Waiting => format!("decisions under the current rules are about to begin; {hidden}"),
-            RulesStage::Deciding { decided, total } => {
+            RulesRunStage::Waiting => format!("decisions under the current rules are about to begin; {hidden}"),
+            RulesRunStage::Deciding { decided, total } => {
                 format!("{decided} of {total} are decided under the changed rules; {hidden}")
             }
-            RulesStage::Elsewhere { decided, total } => format!(
+            RulesRunStage::Elsewhere { decided, total } => format!(
                 "another process has decided {decided} of {total} under the changed rules; {hidden}"
             ),
-            RulesStage::Failed { count } => format!(
+            RulesRunStage::Failed { count } => format!(
                 "{count} could not be decided under the changed rules and will be retried; the log names them; \
                  {hidden}"
             ),
-            RulesStage::Superseded => {
+            RulesRunStage::Superseded => {
                 "another process was started later with other rules and decides by those; give all processes the \
                  same rules".into()
             }
-            RulesStage::Decided => "everything is decided under the current rules".into(),
+            RulesRunStage::Decided => "everything is decided under the current rules".into(),
         }
     }
 }

@@ -22,7 +22,7 @@ const QUERY_CACHE_MEGABYTES: u64 = 16;
 const MAX_CONCURRENT_ENCODES: usize = 8;
 
 /// The mode of a response to this request.
-pub const fn mode_of_request(request: &SearchRequest) -> SearchMode {
+pub const fn request_search_mode(request: &SearchRequest) -> SearchMode {
     match &request.semantic {
         None => SearchMode::Lexical,
         Some(semantic) if semantic.semantic_only => SearchMode::Semantic,
@@ -186,7 +186,7 @@ impl SemanticSearchState {
     }
 
     /// Removes the progress of all models but these.
-    pub fn retain_models(&self, models: &[String]) {
+    pub fn retain_model_progress(&self, models: &[String]) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.retain(|known| models.contains(&known.model));
     }

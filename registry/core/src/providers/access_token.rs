@@ -9,7 +9,7 @@ use super::token_times::check_token_times;
 const ACCESS_TOKEN_TYPES: [&str; 2] = ["at+jwt", "application/at+jwt"];
 
 /// Checks verified claims; returns when they were issued. `now` is in seconds since 1970.
-pub(super) fn check_access_token(
+pub(super) fn check_access_token_claims(
     typ: Option<&str>,
     claims: &Map<String, Value>,
     issuer: &str,

@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::error::{AppError, Result};
 use crate::providers::token_subject::{ClaimCompleteness, build_token_subject};
-use crate::providers::{Provider, TokenSubject};
+use crate::providers::{IdentityProvider, TokenSubject};
 
 /// Maximum size of the token response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 128 * 1024;
@@ -32,7 +32,7 @@ pub struct SignInAttemptSecrets<'a> {
 }
 
 impl SignInAttemptSecrets<'_> {
-    fn derive(&self, purpose: &str) -> String {
+    fn derive_secret(&self, purpose: &str) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.secret.as_bytes());
         let tag = hmac::sign(
             &key,
@@ -43,12 +43,12 @@ impl SignInAttemptSecrets<'_> {
 
     /// The nonce, which the identity token must repeat.
     pub(super) fn nonce(&self) -> String {
-        self.derive("nonce")
+        self.derive_secret("nonce")
     }
 
     /// The PKCE code verifier, which proves that a code belongs to this attempt.
     pub(super) fn code_verifier(&self) -> String {
-        self.derive("code verifier")
+        self.derive_secret("code verifier")
     }
 }
 
@@ -76,15 +76,15 @@ struct TokenErrorResponse {
 }
 
 /// The address to which a provider redirects browsers.
-pub fn redirect_uri(public_url: &str, provider: &Provider) -> String {
+pub fn redirect_uri(public_url: &str, provider: &IdentityProvider) -> String {
     format!("{public_url}/sign-in/{}/callback", provider.name())
 }
 
-fn sign_in_failed(text: String) -> AppError {
+fn sign_in_failed_error(text: String) -> AppError {
     AppError::unauthenticated(text)
 }
 
-impl Provider {
+impl IdentityProvider {
     /// Builds the address to which a browser is sent. Unless the provider has responded recently it is queried first,
     /// so that no browser is sent to a provider that has been down for long.
     pub async fn authorization_url(
@@ -126,13 +126,13 @@ impl Provider {
             None => !requires_iss,
         };
         if !is_own_response {
-            return Err(sign_in_failed(
+            return Err(sign_in_failed_error(
                 "This response is from another identity provider. Sign in again.".into(),
             ));
         }
         let code = match (&response.error, &response.code) {
             (Some(error), _) => {
-                return Err(sign_in_failed(format!(
+                return Err(sign_in_failed_error(format!(
                     "{} did not sign you in: {}. You can try again.",
                     self.title(),
                     escape_invisible(error, MAX_DETAIL)
@@ -140,7 +140,7 @@ impl Provider {
             }
             (None, Some(code)) if code.len() <= MAX_CODE_BYTES => code,
             (None, _) => {
-                return Err(sign_in_failed(
+                return Err(sign_in_failed_error(
                     "The identity provider sent no code. Sign in again.".into(),
                 ));
             }
@@ -159,8 +159,9 @@ impl Provider {
             .await;
         let (mut claims, issued_at) = verified?;
         let completeness = match (&metadata.userinfo_endpoint, &tokens.access_token) {
-            (Some(endpoint), Some(token)) if self.lacks_claims(&claims) => {
-                self.add_userinfo(&mut claims, endpoint, token).await?;
+            (Some(endpoint), Some(token)) if self.lacks_needed_claims(&claims) => {
+                self.fetch_and_add_userinfo(&mut claims, endpoint, token)
+                    .await?;
                 ClaimCompleteness::Complete
             }
             (Some(_), None) => ClaimCompleteness::WithoutUserinfo,
@@ -213,7 +214,7 @@ impl Provider {
                     serde_json::from_slice(&response.body).unwrap_or_default();
                 let why = escape_invisible(&error_response.error, MAX_DETAIL);
                 tracing::warn!(provider = self.name(), why, "the provider rejected a code");
-                Err(sign_in_failed(format!(
+                Err(sign_in_failed_error(format!(
                     "{} did not accept its own code: {why}. Sign in again.",
                     self.title()
                 )))

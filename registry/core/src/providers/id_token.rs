@@ -24,7 +24,7 @@ pub(super) fn audiences(claims: &Map<String, Value>) -> Vec<&str> {
 }
 
 /// Checks verified claims; returns when they were issued.
-pub(super) fn check_id_token(
+pub(super) fn check_id_token_claims(
     typ: Option<&str>,
     claims: &Map<String, Value>,
     expected: &ExpectedClaims<'_>,

@@ -25,16 +25,16 @@ pub(super) struct ProviderMetadata {
 }
 
 #[derive(Debug)]
-pub(super) struct CachedProvider {
+pub(super) struct ProviderMetadataAndKeys {
     pub metadata: ProviderMetadata,
     pub keys: KeySet,
 }
 
 /// Fetches the document and keys of a provider. Redirects are not followed: only the issuer's URL identifies it.
-pub(super) async fn fetch_provider(
+pub(super) async fn fetch_provider_metadata(
     fetcher: &Fetcher,
     issuer: &str,
-) -> Result<Arc<CachedProvider>, String> {
+) -> Result<Arc<ProviderMetadataAndKeys>, String> {
     let address = format!(
         "{}/.well-known/openid-configuration",
         issuer.trim_end_matches('/')
@@ -63,7 +63,7 @@ pub(super) async fn fetch_provider(
     if keys.is_empty() {
         return Err(format!("{} has no usable key", metadata.jwks_uri));
     }
-    Ok(Arc::new(CachedProvider { metadata, keys }))
+    Ok(Arc::new(ProviderMetadataAndKeys { metadata, keys }))
 }
 
 async fn get_bytes(fetcher: &Fetcher, address: &Url, body: usize) -> Result<Vec<u8>, String> {

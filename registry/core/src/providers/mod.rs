@@ -21,17 +21,17 @@ use a2a_crawler::Clock;
 use a2a_crawler::fetch::Fetcher;
 
 pub use authorization::{AuthorizationResponse, SignInAttemptSecrets, redirect_uri};
-pub use provider::Provider;
-pub use token_rejection::{TokenRejection, rejection_error};
+pub use provider::IdentityProvider;
+pub use token_rejection::{TokenRejection, token_rejection_error};
 pub use token_subject::{AccountGrant, GrantRejection, TokenSubject};
 
 use crate::config::Config;
 use crate::error::StartError;
 
 #[derive(Debug)]
-pub struct Providers(Vec<Arc<Provider>>);
+pub struct IdentityProviders(Vec<Arc<IdentityProvider>>);
 
-impl Providers {
+impl IdentityProviders {
     /// Creates the providers of a configuration, to be queried through this fetcher. Sends no request yet.
     pub fn new(
         config: &Config,
@@ -48,7 +48,7 @@ impl Providers {
                     "no user of this identity provider can sign in: `require` is not set"
                 );
             }
-            let made = Provider::new(name, own, Arc::clone(fetcher), Arc::clone(clock));
+            let made = IdentityProvider::new(name, own, Arc::clone(fetcher), Arc::clone(clock));
             made.map(Arc::new)
                 .map_err(|error| StartError(format!("identity.providers.{name}.{error}")))
         });
@@ -56,17 +56,17 @@ impl Providers {
     }
 
     /// The providers that people can sign in with, in the order of their names.
-    pub fn sign_in_providers(&self) -> impl Iterator<Item = &Arc<Provider>> {
+    pub fn sign_in_providers(&self) -> impl Iterator<Item = &Arc<IdentityProvider>> {
         self.0.iter().filter(|provider| provider.supports_sign_in())
     }
 
     /// The provider with this name, if people can sign in with it.
-    pub fn by_name(&self, name: &str) -> Option<&Arc<Provider>> {
+    pub fn sign_in_provider_named(&self, name: &str) -> Option<&Arc<IdentityProvider>> {
         self.sign_in_providers()
             .find(|provider| provider.name() == name)
     }
 
-    pub fn by_issuer(&self, issuer: &str) -> Option<&Arc<Provider>> {
+    pub fn by_issuer(&self, issuer: &str) -> Option<&Arc<IdentityProvider>> {
         self.0.iter().find(|provider| provider.issuer() == issuer)
     }
 
@@ -76,14 +76,14 @@ impl Providers {
     }
 
     /// Whether this issuer admits anyone.
-    pub fn admits_anyone(&self, issuer: &str) -> bool {
+    pub fn issuer_can_admit_accounts(&self, issuer: &str) -> bool {
         self.by_issuer(issuer)
-            .is_some_and(|provider| provider.admits_anyone())
+            .is_some_and(|provider| provider.can_admit_accounts())
     }
 
     /// The provider that a token names as its issuer, whether or not it issued the token. `None` if the token is not a
     /// JWT.
-    pub fn by_token_issuer(&self, token: &str) -> Option<&Arc<Provider>> {
+    pub fn by_claimed_issuer(&self, token: &str) -> Option<&Arc<IdentityProvider>> {
         if self.0.is_empty() {
             return None;
         }

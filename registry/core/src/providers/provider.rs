@@ -18,8 +18,10 @@ use crate::config::ProviderConfig;
 use crate::error::{AppError, Result};
 use crate::providers::access_token;
 use crate::providers::id_token::{self, ExpectedClaims};
-use crate::providers::metadata::{CachedProvider, ProviderMetadata, fetch_provider};
-use crate::providers::token_rejection::{TokenRejection, rejection_error};
+use crate::providers::metadata::{
+    ProviderMetadata, ProviderMetadataAndKeys, fetch_provider_metadata,
+};
+use crate::providers::token_rejection::{TokenRejection, token_rejection_error};
 use crate::providers::token_subject::{ClaimCompleteness, TokenSubject, build_token_subject};
 
 /// How long metadata is current. While the provider responds, a withdrawn key stays valid no longer than this.
@@ -30,19 +32,19 @@ const MIN_QUERY_INTERVAL: Duration = Duration::from_secs(60);
 /// The minimum time between two requests while no metadata is known.
 const FIRST_QUERY_INTERVAL: Duration = Duration::from_secs(5);
 
-pub struct Provider {
+pub struct IdentityProvider {
     name: String,
     pub(super) config: ProviderConfig,
     pub(super) client_secret: Option<String>,
     pub(super) client_password: Option<ClientSecretBasic>,
     pub(super) fetcher: Arc<Fetcher>,
     pub(super) clock: Arc<dyn Clock>,
-    cached: ArcSwapOption<CachedProvider>,
+    cached: ArcSwapOption<ProviderMetadataAndKeys>,
     /// Locked while the provider is queried, so that there is only one query at a time.
     refresh_state: Mutex<RefreshState>,
 }
 
-impl std::fmt::Debug for Provider {
+impl std::fmt::Debug for IdentityProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Provider")
             .field("name", &self.name)
@@ -62,14 +64,14 @@ struct RefreshState {
     last_key_request: Option<Duration>,
 }
 
-impl Provider {
+impl IdentityProvider {
     pub(super) fn new(
         name: &str,
         config: &ProviderConfig,
         fetcher: Arc<Fetcher>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, String> {
-        let secret = config.read_secret()?;
+        let secret = config.read_client_secret()?;
         let password = secret.as_deref().map(|secret| {
             let password = ClientSecretBasic::new(&config.client_id, secret);
             password.map_err(|_| "client_secret cannot be sent".to_owned())
@@ -105,7 +107,7 @@ impl Provider {
         !self.config.client_id.is_empty()
     }
 
-    pub(super) fn admits_anyone(&self) -> bool {
+    pub(super) fn can_admit_accounts(&self) -> bool {
         let takes_tokens = !self.config.audiences.is_empty();
         self.config.require.is_some() && (self.supports_sign_in() || takes_tokens)
     }
@@ -114,7 +116,7 @@ impl Provider {
     pub(super) fn can_make_admins(&self) -> bool {
         let mapped = self.config.roles.values().flatten();
         let mut roles = self.config.default_roles.iter().chain(mapped);
-        self.admits_anyone() && roles.any(|role| *role == Role::Admin)
+        self.can_admit_accounts() && roles.any(|role| *role == Role::Admin)
     }
 
     pub(super) fn unavailable_error(&self, reason: String) -> AppError {
@@ -130,7 +132,7 @@ impl Provider {
     }
 
     /// Queries the provider. A caller that waited for another caller's request uses that result.
-    pub(super) async fn refresh(&self) -> Result<Arc<CachedProvider>> {
+    pub(super) async fn refresh(&self) -> Result<Arc<ProviderMetadataAndKeys>> {
         let requested_at = self.clock.monotonic();
         let mut refresh_state = self.refresh_state.lock().await;
         self.refresh_locked(&mut refresh_state, requested_at).await
@@ -140,7 +142,7 @@ impl Provider {
         &self,
         refresh_state: &mut RefreshState,
         requested_at: Duration,
-    ) -> Result<Arc<CachedProvider>> {
+    ) -> Result<Arc<ProviderMetadataAndKeys>> {
         if let Some((begun, failure)) = &refresh_state.last_request
             && *begun > requested_at
         {
@@ -150,7 +152,7 @@ impl Provider {
             };
         }
         let begun = self.clock.monotonic();
-        match fetch_provider(&self.fetcher, self.issuer()).await {
+        match fetch_provider_metadata(&self.fetcher, self.issuer()).await {
             Ok(known) => {
                 self.cached.store(Some(Arc::clone(&known)));
                 refresh_state.last_request = Some((begun, None));
@@ -166,7 +168,7 @@ impl Provider {
     }
 
     /// Returns the known metadata; without any, queries the provider, but not repeatedly at once.
-    async fn cached_or_refresh(self: &Arc<Self>) -> Result<Arc<CachedProvider>> {
+    async fn cached_or_refresh(self: &Arc<Self>) -> Result<Arc<ProviderMetadataAndKeys>> {
         if let Some(known) = self.cached.load_full() {
             self.refresh_in_background();
             return Ok(known);
@@ -213,7 +215,7 @@ impl Provider {
     }
 
     /// Returns refreshed metadata after a key was missing, if the provider may be queried for a key now.
-    async fn refresh_for_new_key(&self) -> Option<Arc<CachedProvider>> {
+    async fn refresh_for_new_key(&self) -> Option<Arc<ProviderMetadataAndKeys>> {
         let requested_at = self.clock.monotonic();
         let mut refresh_state = self.refresh_state.lock().await;
         if refresh_state
@@ -241,7 +243,7 @@ impl Provider {
     }
 
     /// Verifies a token with the provider's keys and returns its claims.
-    async fn verify_claims(
+    async fn verify_token_signature(
         self: &Arc<Self>,
         token: &CompactJws<'_>,
     ) -> Result<Result<Map<String, Value>, TokenRejection>> {
@@ -255,18 +257,21 @@ impl Provider {
         Ok(claims.map_err(TokenRejection::from))
     }
 
-    fn now(&self) -> i64 {
+    fn unix_seconds_now(&self) -> i64 {
         self.clock.now().unix_timestamp()
     }
 
     /// Verifies an access token and returns its holder.
-    pub async fn access_token_subject(self: &Arc<Self>, token: &str) -> Result<TokenSubject> {
-        let reject = |why| rejection_error("access token", why);
+    pub async fn verify_access_token(self: &Arc<Self>, token: &str) -> Result<TokenSubject> {
+        let reject = |why| token_rejection_error("access token", why);
         let parsed = CompactJws::parse(token).map_err(|fault| reject(fault.into()))?;
-        let claims = self.verify_claims(&parsed).await?.map_err(reject)?;
+        let claims = self
+            .verify_token_signature(&parsed)
+            .await?
+            .map_err(reject)?;
         let config = &self.config;
-        let now = self.now();
-        let issued_at = access_token::check_access_token(
+        let now = self.unix_seconds_now();
+        let issued_at = access_token::check_access_token_claims(
             parsed.typ(),
             &claims,
             self.issuer(),
@@ -289,17 +294,20 @@ impl Provider {
         token: &str,
         nonce: &str,
     ) -> Result<(Map<String, Value>, i64)> {
-        let reject = |why| rejection_error("sign-in", why);
+        let reject = |why| token_rejection_error("sign-in", why);
         let parsed = CompactJws::parse(token).map_err(|fault| reject(fault.into()))?;
-        let claims = self.verify_claims(&parsed).await?.map_err(reject)?;
+        let claims = self
+            .verify_token_signature(&parsed)
+            .await?
+            .map_err(reject)?;
         let expected = ExpectedClaims {
             issuer: self.issuer(),
             client_id: &self.config.client_id,
             nonce,
-            now: self.now(),
+            now: self.unix_seconds_now(),
         };
         let issued_at =
-            id_token::check_id_token(parsed.typ(), &claims, &expected).map_err(reject)?;
+            id_token::check_id_token_claims(parsed.typ(), &claims, &expected).map_err(reject)?;
         Ok((claims, issued_at))
     }
 

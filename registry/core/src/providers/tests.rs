@@ -22,7 +22,7 @@ use url::Url;
 use super::id_token::ExpectedClaims;
 use super::token_subject::{ClaimCompleteness, MAX_GROUP_NAME_BYTES, MAX_GROUPS};
 use super::*;
-use crate::config::{ProviderConfig, RequireConfig};
+use crate::config::{ProviderConfig, RequiredClaimConfig};
 use crate::error::ErrorKind;
 
 const NOW: i64 = 2_000_000_000;
@@ -55,7 +55,7 @@ fn an_identity_token_is_refused_for_each_thing_that_is_wrong() {
             nonce: "n",
             now: NOW,
         };
-        id_token::check_id_token(typ, &claims(changes), &expected)
+        id_token::check_id_token_claims(typ, &claims(changes), &expected)
     };
     for good in [
         json!({}),
@@ -102,7 +102,13 @@ fn an_access_token_is_refused_for_each_thing_that_is_wrong() {
         Audience, AuthorizedParty, Expired, IssuedAt, Issuer, KeyBound, NotYetValid, Type,
     };
     let check = |typ: Option<&str>, changes: Value| {
-        access_token::check_access_token(typ, &claims(changes), ISSUER, &["registry".into()], NOW)
+        access_token::check_access_token_claims(
+            typ,
+            &claims(changes),
+            ISSUER,
+            &["registry".into()],
+            NOW,
+        )
     };
     for typ in ["at+jwt", "AT+JWT", "application/at+jwt"] {
         assert!(check(Some(typ), json!({"nonce": null})).is_ok(), "{typ}");
@@ -130,8 +136,13 @@ fn an_access_token_is_refused_for_each_thing_that_is_wrong() {
         assert_eq!(check(typ, json!({})), Err(Type), "{typ:?}");
     }
     // Without a configured audience no token is for this registry.
-    let none =
-        access_token::check_access_token(Some("at+jwt"), &claims(json!({})), ISSUER, &[], NOW);
+    let none = access_token::check_access_token_claims(
+        Some("at+jwt"),
+        &claims(json!({})),
+        ISSUER,
+        &[],
+        NOW,
+    );
     assert_eq!(none, Err(Audience));
 }
 
@@ -141,7 +152,7 @@ fn config() -> ProviderConfig {
         client_id: "registry".into(),
         audiences: vec!["registry".into()],
         roles: [("leads".to_owned(), vec![Role::Curator])].into(),
-        require: Some(RequireConfig {
+        require: Some(RequiredClaimConfig {
             claim: "groups".into(),
             values: vec!["staff".into(), "true".into()],
         }),
@@ -251,7 +262,7 @@ fn claims_end_access_only_where_they_say_enough() {
     }
     // Too many groups, while another claim admits the person.
     let by_kind = ProviderConfig {
-        require: Some(RequireConfig {
+        require: Some(RequiredClaimConfig {
             claim: "kind".into(),
             values: vec!["employee".into()],
         }),
@@ -286,7 +297,7 @@ fn claims_end_access_only_where_they_say_enough() {
 #[test]
 fn a_claim_that_is_null_is_as_one_that_is_left_out() {
     let by_kind = ProviderConfig {
-        require: Some(RequireConfig {
+        require: Some(RequiredClaimConfig {
             claim: "kind".into(),
             values: vec!["employee".into()],
         }),
@@ -339,7 +350,7 @@ fn the_limit_of_groups_holds_for_those_that_are_selected() {
 #[test]
 fn groups_that_a_provider_leaves_out_are_refused_with_what_to_configure() {
     let by_kind = ProviderConfig {
-        require: Some(RequireConfig {
+        require: Some(RequiredClaimConfig {
             claim: "kind".into(),
             values: vec!["employee".into()],
         }),
@@ -515,7 +526,7 @@ impl Site {
         site
     }
 
-    fn provider(&self) -> Arc<Provider> {
+    fn provider(&self) -> Arc<IdentityProvider> {
         let clock: Arc<dyn Clock> = self.clock.clone();
         let guard = GuardConfig {
             allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
@@ -536,7 +547,7 @@ impl Site {
             issuer: self.issuer.clone(),
             ..config()
         };
-        Arc::new(Provider::new("corp", &config, Arc::new(fetcher), clock).unwrap())
+        Arc::new(IdentityProvider::new("corp", &config, Arc::new(fetcher), clock).unwrap())
     }
 
     /// Makes a token signed with the key at this position.
@@ -563,8 +574,8 @@ impl Site {
     }
 }
 
-async fn outcome(provider: &Arc<Provider>, token: &str) -> Result<String, ErrorKind> {
-    let held = provider.access_token_subject(token).await;
+async fn outcome(provider: &Arc<IdentityProvider>, token: &str) -> Result<String, ErrorKind> {
+    let held = provider.verify_access_token(token).await;
     held.map(|holder| holder.subject)
         .map_err(|error| error.kind)
 }
@@ -584,8 +595,10 @@ async fn userinfo_adds_what_is_missing_or_null_and_nothing_else() {
         (left_out, true, "leads"),
         (null, true, "leads"),
     ] {
-        assert_eq!(provider.lacks_claims(&told), lacks, "{told:?}");
-        let added = provider.add_userinfo(&mut told, &endpoint, "token").await;
+        assert_eq!(provider.lacks_needed_claims(&told), lacks, "{told:?}");
+        let added = provider
+            .fetch_and_add_userinfo(&mut told, &endpoint, "token")
+            .await;
         added.unwrap();
         assert_eq!(
             (&told["groups"], &told["kind"]),
@@ -692,11 +705,8 @@ async fn the_document_of_another_issuer_is_worth_nothing() {
         ..config()
     };
     let fetcher = Arc::clone(&genuine.fetcher);
-    let other = Arc::new(Provider::new("corp", &config, fetcher, clock).unwrap());
-    let error = other
-        .access_token_subject(&site.token(0))
-        .await
-        .unwrap_err();
+    let other = Arc::new(IdentityProvider::new("corp", &config, fetcher, clock).unwrap());
+    let error = other.verify_access_token(&site.token(0)).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
     assert!(error.internal.unwrap().contains("another issuer"));
 }

@@ -68,7 +68,7 @@ impl From<TokenError> for TokenRejection {
 }
 
 /// The error for a rejected token of this kind.
-pub fn rejection_error(kind: &str, rejection: TokenRejection) -> AppError {
+pub fn token_rejection_error(kind: &str, rejection: TokenRejection) -> AppError {
     let reason = rejection.reason();
     AppError::unauthenticated(format!("This {kind} is rejected: {reason}."))
 }

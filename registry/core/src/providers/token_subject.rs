@@ -69,7 +69,7 @@ pub(super) fn build_token_subject(
     completeness: ClaimCompleteness,
 ) -> Result<TokenSubject> {
     let subject = subject_claim(claims).map_err(|why| {
-        super::rejection_error(
+        super::token_rejection_error(
             match completeness {
                 ClaimCompleteness::AccessToken => "access token",
                 ClaimCompleteness::Complete | ClaimCompleteness::WithoutUserinfo => "sign-in",
@@ -79,13 +79,13 @@ pub(super) fn build_token_subject(
     })?;
     Ok(TokenSubject {
         issuer: config.issuer.clone(),
-        grant: grant_account(name, config, claims, &subject, completeness),
+        grant: evaluate_account_grant(name, config, claims, &subject, completeness),
         subject,
         issued_at,
     })
 }
 
-fn grant_account(
+fn evaluate_account_grant(
     name: &str,
     config: &ProviderConfig,
     claims: &Map<String, Value>,

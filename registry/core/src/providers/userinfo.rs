@@ -6,22 +6,22 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::error::Result;
-use crate::providers::Provider;
-use crate::providers::token_rejection::{TokenRejection, rejection_error};
+use crate::providers::IdentityProvider;
+use crate::providers::token_rejection::{TokenRejection, token_rejection_error};
 use crate::providers::token_subject::non_null_claim;
 
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-impl Provider {
+impl IdentityProvider {
     /// Whether a claim is missing on which admission or groups depend.
-    pub(super) fn lacks_claims(&self, claims: &Map<String, Value>) -> bool {
+    pub(super) fn lacks_needed_claims(&self, claims: &Map<String, Value>) -> bool {
         let required = self.config.require.as_ref().map(|require| &require.claim);
         let mut needed = required.into_iter().chain([&self.config.groups_claim]);
         needed.any(|name| non_null_claim(claims, name).is_none())
     }
 
     /// Adds the provider's claims about the same subject; those of the identity token take precedence.
-    pub(super) async fn add_userinfo(
+    pub(super) async fn fetch_and_add_userinfo(
         &self,
         claims: &mut Map<String, Value>,
         endpoint: &Url,
@@ -53,7 +53,7 @@ impl Provider {
             .get("sub")
             .is_none_or(|sub| Some(sub) != claims.get("sub"))
         {
-            return Err(rejection_error("sign-in", TokenRejection::Subject));
+            return Err(token_rejection_error("sign-in", TokenRejection::Subject));
         }
         for (name, value) in userinfo {
             if non_null_claim(claims, &name).is_none() {

@@ -15,13 +15,16 @@ use crate::reviews::recertification::advance_approval_terms;
 
 const RUN_INTERVAL: Duration = Duration::from_secs(60);
 
-pub fn start(context: &Arc<AppContext>, cancel: CancellationToken) -> JoinHandle<()> {
+pub fn start_approval_terms_job(
+    context: &Arc<AppContext>,
+    cancel: CancellationToken,
+) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
         while !cancel.is_cancelled() {
             let passed = tokio::select! {
                 () = cancel.cancelled() => return,
-                passed = run_once(&context) => passed,
+                passed = run_approval_terms_once(&context) => passed,
             };
             if let Err(error) = passed {
                 let error = error.internal.unwrap_or(error.public);
@@ -35,7 +38,7 @@ pub fn start(context: &Arc<AppContext>, cancel: CancellationToken) -> JoinHandle
     })
 }
 
-async fn run_once(context: &AppContext) -> Result<()> {
+async fn run_approval_terms_once(context: &AppContext) -> Result<()> {
     let ended = expire_break_glasses(context).await;
     let passed = advance_approval_terms(context).await;
     let vouched = end_owner_vouches(context).await;

@@ -92,7 +92,7 @@ pub async fn excluded_deciders_by_review(
     Ok(excluded)
 }
 
-pub fn reject_excluded(account: Uuid, excluded: &BTreeSet<Uuid>) -> Result<()> {
+pub fn reject_excluded_decider(account: Uuid, excluded: &BTreeSet<Uuid>) -> Result<()> {
     if !excluded.contains(&account) {
         return Ok(());
     }

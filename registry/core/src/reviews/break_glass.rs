@@ -9,25 +9,25 @@ use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::entity::{break_glass, review};
-use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::versions::VersionSummary;
 use a2a_registry_store::{WriteTransaction, accounts, approval_terms, review_notes};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::decision::submitter_name;
 use crate::admission::policies::update_policy_hold;
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::{DecisionMaker, check_reason};
 use crate::commit::publish::{await_searchable, commit_and_publish};
-use crate::commit::secondary_reviews::SecondaryReview;
+use crate::commit::secondary_reviews::NewSecondaryReview;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::reviews::approvers::{counting_approvers, excluded_deciders, may_break_glass};
 use crate::reviews::decisions::{lock_open_review, require_reviewed_version};
 use crate::reviews::notes::first_comment;
-use crate::reviews::recertification::reject_unserved;
-use crate::reviews::view::{review_row, review_view};
+use crate::reviews::recertification::reject_unserved_content;
+use crate::reviews::view::{load_review_row, review_view};
 use crate::visibility::caller::{Caller, CallerAccount};
 
 /// How long break-glass lasts without a confirmation.
@@ -36,14 +36,14 @@ pub const BREAK_GLASS_DURATION: i64 = DAY;
 /// Approves the content of a review alone, for a day, although others must approve. Returns the review by which they
 /// confirm it. The account must be both curator and admin. Refuses content that the account may approve without
 /// break-glass, an agent with another unconfirmed break-glass, and content whose break-glass was not confirmed before.
-pub async fn break_glass(
+pub async fn approve_by_break_glass(
     context: &AppContext,
     caller: &Caller,
     id: Uuid,
     decision: &ReviewDecision,
 ) -> Result<Review> {
-    let account = caller.require(Permission::Approve)?;
-    caller.require(Permission::Administer)?;
+    let account = caller.require_permission(Permission::Approve)?;
+    caller.require_permission(Permission::Administer)?;
     check_reason(&decision.reason)?;
     let write = context.store.begin_write().await?;
     let (open_review, mut state) = lock_open_review(&write, id, "decided").await?;
@@ -52,29 +52,19 @@ pub async fn break_glass(
     reject_needless_break_glass(context, &write, &state, &open_review, account.id).await?;
     reject_repeated_break_glass(&write, &state, &key).await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
-    let (state_before, approver_and_reason) = (state.clone(), (account, decision.reason.as_str()));
-    apply_break_glass(
-        &mut change_set,
-        &mut state,
-        &open_review,
-        &key,
-        approver_and_reason,
-    )?;
+    let (state_before, reason) = (state.clone(), decision.reason.as_str());
+    let decided_by = (account, reason);
+    apply_break_glass(&mut change_set, &mut state, &open_review, &key, decided_by)?;
     let ends_at = change_set.now().plus_micros(BREAK_GLASS_DURATION).0;
     let submitter = submitter_name(&write, &state).await?;
-    let further_review = SecondaryReview {
+    let further_review = NewSecondaryReview {
         previous: state_before.agent.approved_version,
         change_class: open_review.change_class()?,
         due_at: Some(ends_at),
-        ..SecondaryReview::new(ReviewKind::BreakGlass, key.id, submitter)
+        ..NewSecondaryReview::new(ReviewKind::BreakGlass, key.id, submitter)
     };
-    let reason = &decision.reason;
-    let confirmation_review = change_set.open_secondary_review(
-        &mut state,
-        further_review,
-        &account.name,
-        Some(reason.as_str()),
-    );
+    let confirmation_review =
+        change_set.open_secondary_review(&mut state, further_review, &account.name, Some(reason));
     let row = break_glass::Model {
         review_id: confirmation_review,
         agent_id: state.agent.id,
@@ -83,9 +73,9 @@ pub async fn break_glass(
         version_id: key.id,
         content_digest: key.content_digest,
         signing: key.signing,
-        reason: reason.clone(),
+        reason: reason.to_owned(),
         before_version: state_before.agent.approved_version,
-        before_holds: lifted_holds(&state_before, &state),
+        before_holds: format_lifted_holds(&state_before, &state),
         before_pins: state_before.agent.pins,
         at: change_set.now().0,
         ends_at,
@@ -99,11 +89,15 @@ pub async fn break_glass(
     write.insert_comment(comment).await?;
     commit_and_publish(context, write, [&committed]).await?;
     await_searchable(context, &[&committed]).await;
-    review_view(context, review_row(context, confirmation_review).await?).await
+    review_view(
+        context,
+        load_review_row(context, confirmation_review).await?,
+    )
+    .await
 }
 
 /// Lists the holds that were lifted, separated by spaces.
-fn lifted_holds(before: &AgentState, now: &AgentState) -> String {
+fn format_lifted_holds(before: &AgentChangeState, now: &AgentChangeState) -> String {
     let lifted = before.holds.iter().filter(|hold| !now.holds.contains(hold));
     let lifted: Vec<&str> = lifted.map(|hold| hold.as_str()).collect();
     lifted.join(" ")
@@ -112,9 +106,9 @@ fn lifted_holds(before: &AgentState, now: &AgentState) -> String {
 /// Serves the content of a review and lifts the holds that an approval by others would lift.
 fn apply_break_glass(
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     review: &review::Model,
-    key: &VersionKey,
+    key: &VersionSummary,
     (account, reason): (&CallerAccount, &str),
 ) -> Result<()> {
     let approver = DecisionMaker {
@@ -122,9 +116,11 @@ fn apply_break_glass(
         ..DecisionMaker::by_person(account, state, reason)
     };
     match review.kind()? {
-        ReviewKind::Admission => change_set.approve(state, key, review.change_class()?, &approver),
+        ReviewKind::Admission => {
+            change_set.approve_version(state, key, review.change_class()?, &approver)
+        }
         ReviewKind::Recertification => {
-            reject_unserved(state, review)?;
+            reject_unserved_content(state, review)?;
             change_set.record_decision(state.agent.id, key, true, &approver);
             change_set.close_secondary_review(state, review.id, ReviewState::Approved, &approver);
         }
@@ -135,7 +131,7 @@ fn apply_break_glass(
         }
     }
     change_set.lift_hold(state, Hold::Recertify, &approver.actor, "break-glass");
-    change_set.mark_changed(state);
+    change_set.mark_agent_changed(state);
     let data = json!({"digest": key.digest, "reason": reason,
         "until": change_set.now().plus_micros(BREAK_GLASS_DURATION), "question": review.id});
     change_set.add_agent_event(
@@ -161,7 +157,7 @@ async fn require_break_glass_right(write: &WriteTransaction, account: Uuid) -> R
 async fn reject_needless_break_glass(
     context: &AppContext,
     write: &WriteTransaction,
-    state: &AgentState,
+    state: &AgentChangeState,
     review: &review::Model,
     account: Uuid,
 ) -> Result<()> {
@@ -186,8 +182,8 @@ async fn reject_needless_break_glass(
 /// they last approved the agent.
 async fn reject_repeated_break_glass(
     write: &WriteTransaction,
-    state: &AgentState,
-    key: &VersionKey,
+    state: &AgentChangeState,
+    key: &VersionSummary,
 ) -> Result<()> {
     if let Some(open) = state.secondary_review_ids(ReviewKind::BreakGlass).first() {
         return Err(AppError::conflict(format!(

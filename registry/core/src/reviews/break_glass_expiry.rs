@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::admission::decision::decide_newest_version;
 use crate::admission::policies::update_policy_hold;
-use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::{DecisionMaker, SYSTEM_ACTOR};
 use crate::commit::publish::commit_changes;
@@ -35,7 +35,7 @@ pub async fn expire_break_glasses(context: &AppContext) -> Result<()> {
         };
         after = Some(last.review_id);
         for break_glass in &page {
-            let Some(why) = expiry_reason(context, break_glass).await? else {
+            let Some(why) = break_glass_expiry_reason(context, break_glass).await? else {
                 continue;
             };
             if let Err(error) = expire_break_glass(context, break_glass, why).await {
@@ -46,7 +46,7 @@ pub async fn expire_break_glasses(context: &AppContext) -> Result<()> {
     }
 }
 
-async fn expiry_reason(
+async fn break_glass_expiry_reason(
     context: &AppContext,
     break_glass: &break_glass::Model,
 ) -> Result<Option<&'static str>> {
@@ -98,7 +98,7 @@ pub(super) async fn break_glass_of_review(
 }
 
 /// Refuses to confirm a break-glass that has expired, even if the job has not ended it yet.
-pub(super) async fn reject_expired(
+pub(super) async fn reject_expired_break_glass(
     write: &WriteTransaction,
     change_set: &ChangeSet<'_>,
     review: &review::Model,
@@ -117,7 +117,7 @@ pub(super) async fn revert_break_glass(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     break_glass: &break_glass::Model,
     approver: &DecisionMaker,
 ) -> Result<()> {
@@ -132,7 +132,7 @@ pub(super) async fn revert_break_glass(
         self_approved: false,
         ..approver.clone()
     };
-    let key = versions::version_keys(write, &[break_glass.version_id]).await?;
+    let key = versions::version_summaries(write, &[break_glass.version_id]).await?;
     if let Some(key) = key.first() {
         change_set.record_decision(state.agent.id, key, false, &approver);
     }
@@ -145,14 +145,14 @@ pub(super) async fn revert_break_glass(
         data,
     );
     if break_glass.asked == ReviewKind::Recertification {
-        for hold in lifted_holds(break_glass) {
+        for hold in parse_lifted_holds(break_glass) {
             change_set.place_hold(state, hold, &approver.actor, revert_reason(&approver));
         }
         open_recertification(write, change_set, state).await?;
     } else {
         revert_version(context, write, change_set, state, break_glass, &approver).await?;
     }
-    change_set.mark_changed(state);
+    change_set.mark_agent_changed(state);
     Ok(())
 }
 
@@ -161,7 +161,7 @@ async fn revert_version(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     break_glass: &break_glass::Model,
     approver: &DecisionMaker,
 ) -> Result<()> {
@@ -177,7 +177,7 @@ async fn revert_version(
     // The origin may serve the approved content again, which ends these two.
     let is_back = served_before.is_some() && newest == served_before;
     let ends = |hold: &Hold| is_back && matches!(hold, Hold::CriticalChange | Hold::KeyChanged);
-    for hold in lifted_holds(break_glass)
+    for hold in parse_lifted_holds(break_glass)
         .into_iter()
         .filter(|hold| !ends(hold))
     {
@@ -219,7 +219,7 @@ async fn version_to_restore(
 }
 
 /// The holds that were lifted; one that this build does not know still hides the agent.
-fn lifted_holds(break_glass: &break_glass::Model) -> Vec<Hold> {
+fn parse_lifted_holds(break_glass: &break_glass::Model) -> Vec<Hold> {
     let names = break_glass.before_holds.split_whitespace();
     names
         .map(|name| name.parse().unwrap_or(Hold::Operator))

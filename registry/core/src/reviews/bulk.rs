@@ -11,19 +11,19 @@ use crate::commit::publish::await_searchable;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::reviews::decisions::{ReviewAction, decide_review};
-use crate::reviews::view::{review_row, review_view};
+use crate::reviews::view::{load_review_row, review_view};
 use crate::visibility::caller::Caller;
 
 /// The result of one decision: the review afterwards, or why it was not made.
-pub type BulkItemResult = (Uuid, Result<Review>);
+pub type BulkDecisionResult = (Uuid, Result<Review>);
 
 /// Makes several decisions in order. A failed decision changes nothing and does not stop the others.
 pub async fn review_decide_all(
     context: &AppContext,
     caller: &Caller,
     request: &BulkDecision,
-) -> Result<Vec<BulkItemResult>> {
-    caller.require(Permission::Approve)?;
+) -> Result<Vec<BulkDecisionResult>> {
+    caller.require_permission(Permission::Approve)?;
     if !(1..=MAX_DECISIONS).contains(&request.decisions.len()) {
         return Err(AppError::invalid(
             "/decisions",
@@ -36,7 +36,7 @@ pub async fn review_decide_all(
     }
     let mut outcomes: Vec<(Uuid, Result<CommittedChanges>)> = Vec::new();
     for item in &request.decisions {
-        outcomes.push((item.review, decide_item(context, caller, item).await));
+        outcomes.push((item.review, decide_bulk_item(context, caller, item).await));
     }
     let written: Vec<&CommittedChanges> = outcomes
         .iter()
@@ -46,7 +46,7 @@ pub async fn review_decide_all(
     let mut results = Vec::with_capacity(outcomes.len());
     for (id, outcome) in outcomes {
         let review = match outcome {
-            Ok(_) => match review_row(context, id).await {
+            Ok(_) => match load_review_row(context, id).await {
                 Ok(row) => review_view(context, row).await,
                 Err(error) => Err(error),
             },
@@ -57,7 +57,7 @@ pub async fn review_decide_all(
     Ok(results)
 }
 
-async fn decide_item(
+async fn decide_bulk_item(
     context: &AppContext,
     caller: &Caller,
     item: &BulkDecisionItem,

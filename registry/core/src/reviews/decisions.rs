@@ -8,13 +8,13 @@ use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::{review, review_approval};
-use a2a_registry_store::versions::{self, VersionKey};
+use a2a_registry_store::versions::{self, VersionSummary};
 use a2a_registry_store::{WriteTransaction, accounts, review_notes, reviews};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::policies::update_policy_hold;
-use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::committed_changes::CommittedChanges;
 use crate::commit::decision_maker::{DecisionMaker, check_reason};
@@ -22,13 +22,13 @@ use crate::commit::publish::{await_searchable, commit_and_await_index, commit_an
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::reviews::approvers::{
-    counting_approvers, excluded_deciders, may_decide_review, reject_excluded,
+    counting_approvers, excluded_deciders, may_decide_review, reject_excluded_decider,
 };
 use crate::reviews::break_glass_expiry::{
-    break_glass_of_review, reject_expired, revert_break_glass,
+    break_glass_of_review, reject_expired_break_glass, revert_break_glass,
 };
-use crate::reviews::recertification::reject_unserved;
-use crate::reviews::view::{review_row, review_view};
+use crate::reviews::recertification::reject_unserved_content;
+use crate::reviews::view::{load_review_row, review_view};
 use crate::visibility::caller::{Caller, CallerAccount};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub async fn review_approve(
     id: Uuid,
     decision: &ReviewDecision,
 ) -> Result<Review> {
-    decide_and_wait(context, caller, id, decision, ReviewAction::Approve).await
+    decide_review_and_wait(context, caller, id, decision, ReviewAction::Approve).await
 }
 
 pub async fn review_reject(
@@ -53,10 +53,10 @@ pub async fn review_reject(
     id: Uuid,
     decision: &ReviewDecision,
 ) -> Result<Review> {
-    decide_and_wait(context, caller, id, decision, ReviewAction::Reject).await
+    decide_review_and_wait(context, caller, id, decision, ReviewAction::Reject).await
 }
 
-async fn decide_and_wait(
+async fn decide_review_and_wait(
     context: &AppContext,
     caller: &Caller,
     id: Uuid,
@@ -65,7 +65,7 @@ async fn decide_and_wait(
 ) -> Result<Review> {
     let committed = decide_review(context, caller, id, decision, action).await?;
     await_searchable(context, &[&committed]).await;
-    review_view(context, review_row(context, id).await?).await
+    review_view(context, load_review_row(context, id).await?).await
 }
 
 /// Decides a review; the caller waits for the index.
@@ -76,13 +76,13 @@ pub(super) async fn decide_review(
     decision: &ReviewDecision,
     action: ReviewAction,
 ) -> Result<CommittedChanges> {
-    let account = caller.require(Permission::Approve)?;
+    let account = caller.require_permission(Permission::Approve)?;
     check_reason(&decision.reason)?;
     let write = context.store.begin_write().await?;
     let (review, mut state) = lock_open_review(&write, id, "decided").await?;
     let key = require_reviewed_version(&write, &review, &decision.digest).await?;
     let excluded = excluded_deciders(&write, &context.config, &state.agent, &review).await?;
-    reject_excluded(account.id, &excluded)?;
+    reject_excluded_decider(account.id, &excluded)?;
     // The account may have been disabled, or lost the role, while this waited for the lock.
     let present = accounts::accounts_by_ids(&write, &[account.id]).await?;
     if !present.iter().any(|one| may_decide_review(one, &excluded)) {
@@ -117,7 +117,7 @@ pub(super) async fn decide_review(
 struct ReviewDecisionContext<'a> {
     account: &'a CallerAccount,
     review: &'a review::Model,
-    key: &'a VersionKey,
+    key: &'a VersionSummary,
     reason: &'a str,
 }
 
@@ -128,7 +128,7 @@ impl ReviewDecisionContext<'_> {
         context: &AppContext,
         write: &WriteTransaction,
         change_set: &mut ChangeSet<'_>,
-        state: &mut AgentState,
+        state: &mut AgentChangeState,
         excluded: &BTreeSet<Uuid>,
     ) -> Result<()> {
         let review = self.review;
@@ -173,23 +173,23 @@ impl ReviewDecisionContext<'_> {
         context: &AppContext,
         write: &WriteTransaction,
         change_set: &mut ChangeSet<'_>,
-        state: &mut AgentState,
+        state: &mut AgentChangeState,
         action: ReviewAction,
     ) -> Result<()> {
         let (review, key) = (self.review, self.key);
         let approver = DecisionMaker::by_person(self.account, state, self.reason);
         match (review.kind()?, action) {
             (ReviewKind::Admission, ReviewAction::Approve) => {
-                change_set.approve(state, key, review.change_class()?, &approver);
+                change_set.approve_version(state, key, review.change_class()?, &approver);
             }
             (ReviewKind::Admission, ReviewAction::Reject) => {
-                change_set.reject(state, key, &approver)
+                change_set.reject_version(state, key, &approver)
             }
             (ReviewKind::Recertification, verdict) => {
-                reject_unserved(state, review)?;
+                reject_unserved_content(state, review)?;
                 match verdict {
                     ReviewAction::Approve => {
-                        change_set.approve_current_version(state, key, review, &approver)
+                        change_set.reapprove_served_version(state, key, review, &approver)
                     }
                     ReviewAction::Reject => {
                         change_set.reject_recertification(state, key, review.id, &approver);
@@ -197,8 +197,8 @@ impl ReviewDecisionContext<'_> {
                 }
             }
             (ReviewKind::BreakGlass, ReviewAction::Approve) => {
-                reject_expired(write, change_set, review).await?;
-                change_set.approve_current_version(state, key, review, &approver);
+                reject_expired_break_glass(write, change_set, review).await?;
+                change_set.reapprove_served_version(state, key, review, &approver);
             }
             (ReviewKind::BreakGlass, ReviewAction::Reject) => {
                 let break_glass = break_glass_of_review(write, review.id).await?;
@@ -229,7 +229,7 @@ impl ReviewDecisionContext<'_> {
 
 /// Withdraws the caller's approval of a review that is still open.
 pub async fn approval_withdraw(context: &AppContext, caller: &Caller, id: Uuid) -> Result<Review> {
-    let account = caller.require(Permission::Approve)?;
+    let account = caller.require_permission(Permission::Approve)?;
     let write = context.store.begin_write().await?;
     let (_, state) = lock_open_review(&write, id, "changed").await?;
     if !write.delete_approval(id, account.id).await? {
@@ -239,7 +239,7 @@ pub async fn approval_withdraw(context: &AppContext, caller: &Caller, id: Uuid) 
     let data = json!({"agent": state.agent.id, "taken_back": true});
     change_set.add_event(EventKind::ReviewApproval, id, &account.name, data);
     commit_and_await_index(context, write, change_set).await?;
-    review_view(context, review_row(context, id).await?).await
+    review_view(context, load_review_row(context, id).await?).await
 }
 
 /// Loads an open review with its agent, which stays locked, so that an earlier decision is visible.
@@ -247,7 +247,7 @@ pub(super) async fn lock_open_review(
     write: &WriteTransaction,
     id: Uuid,
     done: &str,
-) -> Result<(review::Model, AgentState)> {
+) -> Result<(review::Model, AgentChangeState)> {
     let row = reviews::review_by_id(write, id).await?;
     let row = row.ok_or_else(|| AppError::no_review(id))?;
     let state = load_agent_state(write, row.agent_id).await?;
@@ -269,7 +269,7 @@ pub(super) async fn require_reviewed_version(
     write: &WriteTransaction,
     review: &review::Model,
     digest: &str,
-) -> Result<VersionKey> {
+) -> Result<VersionSummary> {
     let key = reviewed_version(write, review).await?;
     if key.digest == digest {
         return Ok(key);
@@ -283,8 +283,8 @@ pub(super) async fn require_reviewed_version(
 pub(super) async fn reviewed_version(
     write: &WriteTransaction,
     review: &review::Model,
-) -> Result<VersionKey> {
-    let mut keys = versions::version_keys(write, &[review.version_id]).await?;
+) -> Result<VersionSummary> {
+    let mut keys = versions::version_summaries(write, &[review.version_id]).await?;
     keys.pop().ok_or_else(|| AppError::no_review(review.id))
 }
 
@@ -303,7 +303,7 @@ pub(super) async fn decision_blocker(
         return Ok(Some(format!("The review is {}.", row.state.as_str())));
     }
     let excluded = excluded_deciders(&context.store, &context.config, agent, row).await?;
-    Ok(reject_excluded(account.id, &excluded)
+    Ok(reject_excluded_decider(account.id, &excluded)
         .err()
         .map(|error| error.public))
 }

@@ -16,10 +16,12 @@ use uuid::Uuid;
 
 use crate::agents::diff::diff_versions;
 use crate::agents::documents::card_interfaces;
-use crate::agents::policy_attributes::{agent_attributes, matching_policies};
+use crate::agents::policy_attributes::{agent_attributes, matching_custom_policies};
 use crate::agents::records::load_records;
-use crate::agents::similar::find_similar;
-use crate::agents::views::{break_glass_view, load_key_binding, sponsor_name, version_findings};
+use crate::agents::similar::find_similar_agents;
+use crate::agents::views::{
+    break_glass_view, load_domain_key_binding, sponsor_name, version_findings,
+};
 use crate::context::AppContext;
 use crate::domains::domain_access::DomainAccess;
 use crate::domains::row_views::proof_view;
@@ -79,10 +81,10 @@ pub async fn review_detail(
     let Some((agent, reviewed)) = agent.into_iter().next().zip(reviewed) else {
         return Ok(detail_without_card(review));
     };
-    let binding = load_key_binding(context, agent.domain_id).await?;
+    let binding = load_domain_key_binding(context, agent.domain_id).await?;
     let bytes = versions::intact_body_by_digest(&context.store, &reviewed.digest).await?;
     let newer = (&reviewed, bytes.as_deref());
-    let diff = stored_diff(context, &agent, previous.as_ref(), newer, &binding).await?;
+    let diff = diff_stored_cards(context, &agent, previous.as_ref(), newer, &binding).await?;
     let card: AgentCard = serde_json::from_str(&reviewed.model).map_err(|error| {
         AppError::internal(format!(
             "the stored model of version {} cannot be parsed: {error}",
@@ -95,7 +97,7 @@ pub async fn review_detail(
     Ok(ReviewDetail {
         review,
         description: card.description.clone(),
-        skills: card.skills.iter().map(hit_skill).collect(),
+        skills: card.skills.iter().map(to_hit_skill).collect(),
         sponsor: sponsor_name(context, &agent).await?,
         break_glass: confirmed_break_glass(context, row).await?,
         policies: policies_matching_review(context, caller, &agent, &reviewed, &card).await?,
@@ -127,7 +129,7 @@ async fn confirmed_break_glass(
 }
 
 /// Computes the diff if both cards are still stored and undamaged. A decision is possible without it.
-async fn stored_diff(
+async fn diff_stored_cards(
     context: &AppContext,
     agent: &agent::Model,
     before: Option<&version::Model>,
@@ -141,7 +143,7 @@ async fn stored_diff(
     Ok(bytes.map(|bytes| diff_versions(context, agent, (before, &bytes), (about, after), binding)))
 }
 
-fn hit_skill(skill: &a2a_card::Skill) -> HitSkill {
+fn to_hit_skill(skill: &a2a_card::Skill) -> HitSkill {
     HitSkill {
         id: skill.id.clone(),
         name: skill.name.clone(),
@@ -172,7 +174,7 @@ async fn policies_matching_review(
         context.policy_sets.enforced_set(),
         agent_attributes(context, &record),
     );
-    Ok(matching_policies(&set, &facts)
+    Ok(matching_custom_policies(&set, &facts)
         .into_iter()
         .map(|(policy, _)| MatchingPolicy {
             id: policy.id.clone(),
@@ -207,7 +209,7 @@ async fn similar_and_duplicates(
     caller: &Caller,
     agent: &agent::Model,
 ) -> Result<(Vec<Hit>, Option<Duplicates>)> {
-    match find_similar(context, caller, agent.id, DEFAULT_SIMILAR_AGENTS).await {
+    match find_similar_agents(context, caller, agent.id, DEFAULT_SIMILAR_AGENTS).await {
         Ok(found) => Ok((found.agents, found.duplicates)),
         Err(error) if error.kind == ErrorKind::Unavailable => Ok((Vec::new(), None)),
         Err(error) => Err(error),

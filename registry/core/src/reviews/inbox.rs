@@ -13,7 +13,7 @@ use crate::reviews::view::{own_agent_ids, review_views};
 use crate::visibility::caller::{Caller, CallerAccount};
 
 pub async fn load_inbox(context: &AppContext, caller: &Caller) -> Result<Waiting> {
-    let account = caller.require(Permission::Read)?;
+    let account = caller.require_permission(Permission::Read)?;
     let now = context.now();
     let row = accounts::accounts_by_ids(&context.store, &[account.id]).await?;
     let seen_at = row.first().and_then(|row| row.news_seen_at);
@@ -37,7 +37,7 @@ pub async fn feed_items(
 
 /// Stores the time up to which the caller has read its news; a time in the future counts as now.
 pub async fn mark_news_read(context: &AppContext, caller: &Caller, request: &Seen) -> Result<()> {
-    let account = caller.require(Permission::Read)?;
+    let account = caller.require_permission(Permission::Read)?;
     let write = context.store.begin_write().await?;
     let at = request.at.min(context.now());
     write.mark_news_read(account.id, at.0).await?;

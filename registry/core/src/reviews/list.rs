@@ -12,7 +12,7 @@ use crate::entity_tag::RenderedJson;
 use crate::error::Result;
 use crate::paging::{ListPage, PageRequest};
 use crate::reviews::detail::review_detail;
-use crate::reviews::notes::editable_fields;
+use crate::reviews::notes::editable_review_fields;
 use crate::reviews::view::{find_visible_review, own_agent_ids, review_view, review_views};
 use crate::visibility::caller::Caller;
 
@@ -39,7 +39,7 @@ pub async fn review_list(
     wanted: &ReviewListFilter,
     page: &PageRequest,
 ) -> Result<ReviewList> {
-    caller.require(Permission::Read)?;
+    caller.require_permission(Permission::Read)?;
     let query = format!("reviews {wanted:?}");
     let list = ListPage::new(&context.page_token_signer, caller, &query, page)?;
     let after = list.start_position()?;
@@ -94,7 +94,7 @@ async fn build_row_filter(
 }
 
 pub async fn review_show(context: &AppContext, caller: &Caller, id: Uuid) -> Result<ReviewDetail> {
-    caller.require(Permission::Read)?;
+    caller.require_permission(Permission::Read)?;
     let (row, _) = find_visible_review(context, caller, id).await?;
     let review: Review = review_view(context, row.clone()).await?;
     review_detail(context, caller, &row, review).await
@@ -106,9 +106,9 @@ pub async fn render_review(
     caller: &Caller,
     id: Uuid,
 ) -> Result<RenderedJson> {
-    caller.require(Permission::Read)?;
+    caller.require_permission(Permission::Read)?;
     let (row, _) = find_visible_review(context, caller, id).await?;
-    let part = editable_fields(&row);
+    let part = editable_review_fields(&row);
     let review = review_view(context, row.clone()).await?;
     let detail = review_detail(context, caller, &row, review).await?;
     RenderedJson::with_part(&detail, &part)

@@ -11,16 +11,16 @@ use a2a_registry_store::{WriteTransaction, accounts, review_notes};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::entity_tag::RenderedJson;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::precondition::IfMatch;
-use crate::reviews::approvers::{excluded_deciders, may_decide_review, reject_excluded};
+use crate::reviews::approvers::{excluded_deciders, may_decide_review, reject_excluded_decider};
 use crate::reviews::decisions::lock_open_review;
-use crate::reviews::view::{find_visible_review, review_row, review_view};
+use crate::reviews::view::{find_visible_review, load_review_row, review_view};
 use crate::visibility::caller::{Caller, CallerAccount};
 
 /// Adds a comment of a curator, or of the agent's owner, to a review, open or closed.
@@ -30,10 +30,10 @@ pub async fn comment_add(
     id: Uuid,
     new_comment: &NewComment,
 ) -> Result<ReviewComment> {
-    let account = caller.require(Permission::Register)?;
+    let account = caller.require_permission(Permission::Register)?;
     let (visible_review, is_own) = find_visible_review(context, caller, id).await?;
     if !is_own {
-        caller.require(Permission::Curate)?;
+        caller.require_permission(Permission::Curate)?;
     }
     check_comment_text(&new_comment.text)?;
     let write = context.store.begin_write().await?;
@@ -92,7 +92,7 @@ fn check_comment_text(text: &str) -> Result<()> {
 }
 
 /// The members of a review that people edit, which the precondition of a change compares.
-pub(super) fn editable_fields(row: &review::Model) -> impl serde::Serialize + use<> {
+pub(super) fn editable_review_fields(row: &review::Model) -> impl serde::Serialize + use<> {
     (row.state.as_str().to_owned(), row.assignee, row.due_at)
 }
 
@@ -103,15 +103,15 @@ pub async fn review_patch(
     patch: &ReviewPatch,
     precondition: &IfMatch,
 ) -> Result<RenderedJson> {
-    let account = caller.require(Permission::Curate)?;
+    let account = caller.require_permission(Permission::Curate)?;
     let due = patch
         .due
         .as_deref()
-        .map(|due| parse_due(due, context.now()));
+        .map(|due| parse_due_date(due, context.now()));
     let due = due.transpose()?;
     let write = context.store.begin_write().await?;
     let (mut row, state) = lock_open_review(&write, id, "assigned").await?;
-    precondition.check_part(&editable_fields(&row))?;
+    precondition.check_part(&editable_review_fields(&row))?;
     if let Some(name) = &patch.assignee {
         row.assignee = find_assignee(context, &write, &state, &row, name).await?;
     }
@@ -128,8 +128,8 @@ pub async fn review_patch(
     let data = json!({"agent": row.agent_id, "assignee": patch.assignee, "due": patch.due});
     change_set.add_event(EventKind::ReviewAssigned, id, &account.name, data);
     commit_changes(context, write, change_set).await?;
-    let row = review_row(context, id).await?;
-    let part = editable_fields(&row);
+    let row = load_review_row(context, id).await?;
+    let part = editable_review_fields(&row);
     let view: Review = review_view(context, row).await?;
     RenderedJson::with_part(&view, &part)
 }
@@ -139,7 +139,7 @@ pub(super) fn has_fixed_due_date(row: &review::Model) -> bool {
     row.kind == ReviewKind::Recertification || row.kind == ReviewKind::BreakGlass
 }
 
-fn parse_due(text: &str, now: Timestamp) -> Result<Option<i64>> {
+fn parse_due_date(text: &str, now: Timestamp) -> Result<Option<i64>> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -156,7 +156,7 @@ fn parse_due(text: &str, now: Timestamp) -> Result<Option<i64>> {
 async fn find_assignee(
     context: &AppContext,
     write: &WriteTransaction,
-    state: &AgentState,
+    state: &AgentChangeState,
     review: &review::Model,
     name: &str,
 ) -> Result<Option<Uuid>> {
@@ -168,7 +168,7 @@ async fn find_assignee(
     let Some(account) = account else {
         return Err(AppError::conflict("The assignee is not an account."));
     };
-    reject_excluded(account.id, &excluded).map_err(|error| AppError {
+    reject_excluded_decider(account.id, &excluded).map_err(|error| AppError {
         kind: ErrorKind::Conflict,
         ..error
     })?;

@@ -13,15 +13,15 @@ use uuid::Uuid;
 
 use crate::admission::decision::submitter_name;
 use crate::agents::views::require_visible_agent;
-use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::{SYSTEM_ACTOR, check_reason};
 use crate::commit::publish::{await_searchable, commit_and_publish, commit_changes};
-use crate::commit::secondary_reviews::SecondaryReview;
+use crate::commit::secondary_reviews::NewSecondaryReview;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::reviews::notes::first_comment;
-use crate::reviews::view::{review_row, review_view};
+use crate::reviews::view::{load_review_row, review_view};
 use crate::visibility::caller::Caller;
 
 /// How long before its end an approval is submitted to the curators: also the minimum notice.
@@ -35,7 +35,7 @@ pub async fn agent_recertify(
     agent: &str,
     act: &Act,
 ) -> Result<Review> {
-    let account = caller.require(Permission::Curate)?;
+    let account = caller.require_permission(Permission::Curate)?;
     check_reason(&act.reason)?;
     let visible_agent = require_visible_agent(context, caller, agent).await?;
     let write = context.store.begin_write().await?;
@@ -55,16 +55,16 @@ pub async fn agent_recertify(
         )));
     }
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
-    reject_unconfirmed(&state)?;
+    reject_unconfirmed_content(&state)?;
     let holds = [Hold::CriticalChange, Hold::KeyChanged];
     let is_held = state.holds.iter().any(|hold| holds.contains(hold));
     // A rejected change leaves a hold that no review would end.
     let is_about_hold = is_held && state.open_review.is_none();
     let submitter = submitter_name(&write, &state).await?;
-    let further_review = SecondaryReview {
+    let further_review = NewSecondaryReview {
         due_at: state.agent.recertify_at,
         change_class: is_about_hold.then_some(ChangeClass::Critical),
-        ..SecondaryReview::new(ReviewKind::Recertification, version, submitter)
+        ..NewSecondaryReview::new(ReviewKind::Recertification, version, submitter)
     };
     let review = change_set.open_secondary_review(
         &mut state,
@@ -78,13 +78,16 @@ pub async fn agent_recertify(
     write.insert_comment(comment).await?;
     commit_and_publish(context, write, [&committed]).await?;
     await_searchable(context, &[&committed]).await;
-    review_view(context, review_row(context, review).await?).await
+    review_view(context, load_review_row(context, review).await?).await
 }
 
 /// Refuses a decision on content that is no longer served, and on unconfirmed content.
-pub(super) fn reject_unserved(state: &AgentState, review: &review::Model) -> Result<()> {
+pub(super) fn reject_unserved_content(
+    state: &AgentChangeState,
+    review: &review::Model,
+) -> Result<()> {
     if state.agent.approved_version == Some(review.version_id) {
-        return reject_unconfirmed(state);
+        return reject_unconfirmed_content(state);
     }
     Err(AppError::conflict(
         "This content is no longer served. Decide the review of the served content.",
@@ -93,7 +96,7 @@ pub(super) fn reject_unserved(state: &AgentState, review: &review::Model) -> Res
 
 /// Refuses to approve content that is served under break-glass, except by its confirmation, which never counts the
 /// account that used break-glass.
-fn reject_unconfirmed(state: &AgentState) -> Result<()> {
+fn reject_unconfirmed_content(state: &AgentChangeState) -> Result<()> {
     match state.secondary_review_ids(ReviewKind::BreakGlass).first() {
         None => Ok(()),
         Some(open) => Err(AppError::conflict(format!(
@@ -117,19 +120,19 @@ pub async fn advance_approval_terms(context: &AppContext) -> Result<()> {
     ] {
         let mut after = None;
         loop {
-            let ids = agents_due_for(context, step, after).await?;
+            let ids = agents_due_for_step(context, step, after).await?;
             let Some(last) = ids.last() else {
                 break;
             };
             after = Some(*last);
-            first_error = first_error.and(advance_page(context, &ids, step).await);
+            first_error = first_error.and(advance_agent_page(context, &ids, step).await);
         }
     }
     first_error
 }
 
 /// Loads a page of the agents for which a step is due, by id, after `after`.
-async fn agents_due_for(
+async fn agents_due_for_step(
     context: &AppContext,
     step: ApprovalTermStep,
     after: Option<Uuid>,
@@ -165,14 +168,18 @@ enum ApprovalTermStep {
 
 /// Takes a step for a page of agents in one transaction. If that fails, the step is taken for each agent alone, so
 /// that a failure affects only one agent.
-async fn advance_page(context: &AppContext, ids: &[Uuid], step: ApprovalTermStep) -> Result<()> {
-    match advance_agents(context, ids, step).await {
+async fn advance_agent_page(
+    context: &AppContext,
+    ids: &[Uuid],
+    step: ApprovalTermStep,
+) -> Result<()> {
+    match advance_agent_terms(context, ids, step).await {
         Err(error) if !error.is_database_failure() => {}
         done => return done,
     }
     let mut first_error = Ok(());
     for id in ids {
-        if let Err(error) = advance_agents(context, &[*id], step).await {
+        if let Err(error) = advance_agent_terms(context, &[*id], step).await {
             let text = error.log_message();
             tracing::error!(error = text, agent = %id, "cannot advance the term of an approval");
             first_error = first_error.and(Err(error));
@@ -182,7 +189,11 @@ async fn advance_page(context: &AppContext, ids: &[Uuid], step: ApprovalTermStep
 }
 
 /// Takes a step for these agents in one transaction.
-async fn advance_agents(context: &AppContext, ids: &[Uuid], step: ApprovalTermStep) -> Result<()> {
+async fn advance_agent_terms(
+    context: &AppContext,
+    ids: &[Uuid],
+    step: ApprovalTermStep,
+) -> Result<()> {
     let write = context.store.begin_write().await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     for id in ids {
@@ -199,7 +210,7 @@ async fn advance_agents(context: &AppContext, ids: &[Uuid], step: ApprovalTermSt
                 record_term_start(&write, &mut change_set, &mut state).await?
             }
             ApprovalTermStep::Announce { term } => {
-                announce_term_end(&write, &mut change_set, &mut state, term).await?
+                open_due_recertification(&write, &mut change_set, &mut state, term).await?
             }
             ApprovalTermStep::End => expire_approval(&write, &mut change_set, &mut state).await?,
         }
@@ -212,7 +223,7 @@ async fn advance_agents(context: &AppContext, ids: &[Uuid], step: ApprovalTermSt
 async fn record_term_start(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
 ) -> Result<(), StoreError> {
     if state.agent.certified_at.is_some() {
         return Ok(());
@@ -230,10 +241,10 @@ async fn record_term_start(
 
 /// Opens the review of the served content. The approval ends no earlier than [`RECERTIFICATION_NOTICE`] from now,
 /// regardless of the earlier configuration.
-async fn announce_term_end(
+async fn open_due_recertification(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     term: i64,
 ) -> Result<()> {
     let earliest_end = change_set.now().plus_micros(RECERTIFICATION_NOTICE).0;
@@ -253,7 +264,7 @@ async fn announce_term_end(
 async fn expire_approval(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
 ) -> Result<()> {
     let has_ended = |ends: i64| ends <= change_set.now().0;
     if !state.agent.recertify_at.is_some_and(has_ended) {
@@ -269,7 +280,7 @@ async fn expire_approval(
 pub(super) async fn open_recertification(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
 ) -> Result<()> {
     let Some(version) = state.agent.approved_version else {
         return Ok(());
@@ -279,9 +290,9 @@ pub(super) async fn open_recertification(
         .is_empty()
     {
         let submitter = submitter_name(write, state).await?;
-        let new = SecondaryReview {
+        let new = NewSecondaryReview {
             due_at: state.agent.recertify_at,
-            ..SecondaryReview::new(ReviewKind::Recertification, version, submitter)
+            ..NewSecondaryReview::new(ReviewKind::Recertification, version, submitter)
         };
         change_set.open_secondary_review(state, new, SYSTEM_ACTOR, None);
     }

@@ -16,7 +16,7 @@ use crate::commit::agent_state::load_agent_state;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::check_reason;
 use crate::commit::publish::commit_and_publish;
-use crate::commit::secondary_reviews::SecondaryReview;
+use crate::commit::secondary_reviews::NewSecondaryReview;
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::visibility::caller::Caller;
@@ -63,7 +63,7 @@ pub async fn agent_report(
         Some(review) => review,
         None => {
             let submitter = submitter_name(&write, &state).await?;
-            let further_review = SecondaryReview::new(ReviewKind::Report, version, submitter);
+            let further_review = NewSecondaryReview::new(ReviewKind::Report, version, submitter);
             change_set.open_secondary_review(&mut state, further_review, actor, None)
         }
     };

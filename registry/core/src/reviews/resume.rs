@@ -8,7 +8,7 @@ use a2a_registry_store::{WriteTransaction, versions};
 use uuid::Uuid;
 
 use crate::agents::views::{agent_show, require_visible_agent};
-use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::check_reason;
 use crate::commit::publish::commit_and_await_index;
@@ -25,7 +25,7 @@ pub async fn agent_resume(
     agent: &str,
     act: &Act,
 ) -> Result<Agent> {
-    let account = caller.require(Permission::Curate)?;
+    let account = caller.require_permission(Permission::Curate)?;
     let hold = act.hold.unwrap_or(Hold::Operator);
     let id = require_visible_agent(context, caller, agent).await?.id;
     check_reason(&act.reason)?;
@@ -37,8 +37,8 @@ pub async fn agent_resume(
     match hold {
         Hold::Operator => {}
         Hold::CriticalChange | Hold::KeyChanged => {
-            caller.require(Permission::Approve)?;
-            require_sole_approval(context, &write, &state, account).await?;
+            caller.require_permission(Permission::Approve)?;
+            require_sole_approval_right(context, &write, &state, account).await?;
         }
         _ => return Err(hold_not_liftable_error(&state, hold)),
     }
@@ -50,7 +50,7 @@ pub async fn agent_resume(
     }
     if hold == Hold::KeyChanged {
         let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
-        if let Some(newest) = versions::version_keys(&write, &newest).await?.pop() {
+        if let Some(newest) = versions::version_summaries(&write, &newest).await?.pop() {
             state.pin_keys(&newest.thumbprints);
             change_set.put_agent(&state.agent);
         }
@@ -60,10 +60,10 @@ pub async fn agent_resume(
 }
 
 /// Refuses to lift the hold of a change that the account may not approve alone.
-async fn require_sole_approval(
+async fn require_sole_approval_right(
     context: &AppContext,
     write: &WriteTransaction,
-    state: &AgentState,
+    state: &AgentChangeState,
     account: &CallerAccount,
 ) -> Result<()> {
     let review = state.open_review.as_ref();
@@ -88,7 +88,7 @@ async fn require_sole_approval(
     )))
 }
 
-fn hold_not_liftable_error(state: &AgentState, hold: Hold) -> AppError {
+fn hold_not_liftable_error(state: &AgentChangeState, hold: Hold) -> AppError {
     let open = state.secondary_review_ids(ReviewKind::Recertification);
     let way = match (hold, open.first()) {
         (Hold::Recertify, Some(open)) => format!("; approve review {open}"),

@@ -26,7 +26,7 @@ use crate::visibility::is_listed;
 /// Maximum number of agents of an account whose reviews are listed.
 const MAX_OWN_AGENTS: u64 = 5000;
 
-pub(super) async fn review_row(context: &AppContext, id: Uuid) -> Result<review::Model> {
+pub(super) async fn load_review_row(context: &AppContext, id: Uuid) -> Result<review::Model> {
     let row = reviews::review_by_id(&context.store, id).await?;
     row.ok_or_else(|| AppError::no_review(id))
 }
@@ -83,11 +83,12 @@ pub async fn review_views(context: &AppContext, rows: Vec<review::Model>) -> Res
     let agent_ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
     let agent_rows = agents::agents_by_ids(db, &agent_ids).await?;
     let holds = agents::holds_of_agents(db, &agent_ids).await?;
-    let version_rows = versions::versions_by_ids(db, &version_ids(&rows, &agent_rows)).await?;
+    let version_rows =
+        versions::versions_by_ids(db, &review_version_ids(&rows, &agent_rows)).await?;
     let domain_ids: Vec<i64> = agent_rows.iter().map(|owner| owner.domain_id).collect();
     let domain_rows = domains::domains_by_ids(db, &domain_ids).await?;
     let bindings = DomainKeyBinding::load_for_domains(db, &domain_rows).await?;
-    let people = ReviewPeople::load(context, &rows, &agent_rows).await?;
+    let people = ReviewParticipants::load(context, &rows, &agent_rows).await?;
     let version = |id: Uuid| version_rows.iter().find(|row| row.id == id);
     let view = |row: review::Model| -> Result<Review, StoreError> {
         let reviewed = version(row.version_id);
@@ -122,7 +123,7 @@ pub async fn review_views(context: &AppContext, rows: Vec<review::Model>) -> Res
             state: row.state()?.into(),
             assignee: row.assignee.and_then(|id| people.account_name(id)),
             due: row.due_at.map(Timestamp),
-            deciders: deciders(&row, &approvals),
+            deciders: review_deciders(&row, &approvals),
             approvals_needed: context.config.governance.approvals_needed(kind, class),
             approvals,
             submitter: row.submitter,
@@ -139,7 +140,7 @@ pub async fn review_views(context: &AppContext, rows: Vec<review::Model>) -> Res
 }
 
 /// Collects the versions that reviews are about, those approved before, and those that the agents serve.
-fn version_ids(rows: &[review::Model], agent_rows: &[agent::Model]) -> Vec<Uuid> {
+fn review_version_ids(rows: &[review::Model], agent_rows: &[agent::Model]) -> Vec<Uuid> {
     rows.iter()
         .flat_map(|row| [Some(row.version_id), row.previous_version])
         .chain(agent_rows.iter().map(|owner| owner.approved_version))
@@ -164,7 +165,7 @@ fn served_card(
 }
 
 /// The accounts that decided: all whose approvals counted, else the one that closed it.
-fn deciders(row: &review::Model, approvals: &[ReviewApproval]) -> Vec<String> {
+fn review_deciders(row: &review::Model, approvals: &[ReviewApproval]) -> Vec<String> {
     let counted = approvals.iter().filter(|one| one.counts);
     let counted: Vec<String> = counted.map(|one| one.account.clone()).collect();
     if row.state == ReviewState::Approved && !counted.is_empty() {
@@ -174,14 +175,14 @@ fn deciders(row: &review::Model, approvals: &[ReviewApproval]) -> Vec<String> {
 }
 
 /// The accounts of some reviews, and their approvals.
-struct ReviewPeople {
+struct ReviewParticipants {
     accounts: Vec<account::Model>,
     approvals: Vec<review_approval::Model>,
     /// Approvals of open reviews that currently count, as review and account.
     counting_approvals: BTreeSet<(Uuid, Uuid)>,
 }
 
-impl ReviewPeople {
+impl ReviewParticipants {
     async fn load(
         context: &AppContext,
         rows: &[review::Model],

@@ -36,7 +36,7 @@ impl CollectionScope {
         for name in names {
             let row = rows.iter().find(|row| row.name == *name);
             let row = row.filter(|row| can_see_collection(caller, row));
-            let row = row.ok_or_else(|| collection_not_found(name))?;
+            let row = row.ok_or_else(|| collection_not_found_error(name))?;
             scope
                 .canonical_text
                 .push_str(&format!(" [{} {}]", row.name, row.filter));
@@ -60,7 +60,7 @@ fn match_none_filter() -> Filters {
     }
 }
 
-fn collection_not_found(name: &str) -> AppError {
+fn collection_not_found_error(name: &str) -> AppError {
     let name: String = name.chars().take(100).collect();
     AppError::invalid(
         COLLECTION_POINTER,

@@ -5,22 +5,23 @@ use std::sync::Arc;
 use a2a_registry_api::search_query::{SearchMode, SearchQuery};
 use a2a_registry_policy::PolicySet;
 use a2a_registry_search::{
-    ExactFilter, HitParts, IndexError, IndexSearchResponse, SearchRequest, SortPosition,
+    ExactFilter, IndexError, IndexSearchResponse, RequestedHitParts, SearchRequest, SortPosition,
     ValueCountRequest, ValueCounts,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::agents::replacements::redact_hit_replacements;
 use crate::context::AppContext;
-use crate::database_health::require_recent_contact;
+use crate::database_health::require_recent_database_contact;
 use crate::error::Result;
 use crate::paging::resolve_page_size;
 use crate::process_state::dry_runs::ObservedResponse;
-use crate::process_state::semantic_search::{QueryEmbedding, mode_of_request};
+use crate::process_state::semantic_search::{QueryEmbedding, request_search_mode};
 use crate::search::collection_scope::CollectionScope;
 use crate::search::lexical_fallback::search_with_fallback;
 use crate::search::query::{
-    build_search_request, canonical_text, effective_sort, parse_hit_fields, resolve_mode,
+    build_search_request, canonical_query_text, effective_sort_name, parse_hit_fields,
+    resolve_search_mode,
 };
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
@@ -29,7 +30,7 @@ use crate::visibility::caller::Caller;
 pub const MAX_PAGE_BYTES: usize = 2 * 1024 * 1024;
 
 /// The parts of a hit that are read to show it as a catalog entry.
-const ENTRY_PARTS: HitParts = HitParts {
+const ENTRY_PARTS: RequestedHitParts = RequestedHitParts {
     hit: false,
     catalog_entry: true,
     highlights: false,
@@ -105,18 +106,18 @@ impl<'a> PreparedSearch<'a> {
         query: &'a SearchQuery,
         surface_query: &'a SurfaceQuery,
     ) -> Result<Self> {
-        require_recent_contact(context)?;
+        require_recent_database_contact(context)?;
         let policies = context.policy_sets.enforced_set();
         let labels = caller.labels(&policies);
         let collection_scope = CollectionScope::load(context, caller, &query.collection).await?;
-        let mut canonical = canonical_text(query) + &collection_scope.canonical_text;
+        let mut canonical = canonical_query_text(query) + &collection_scope.canonical_text;
         if !surface_query.surface.is_empty() {
             canonical = format!(
                 "{} {:?} {canonical}",
                 surface_query.surface, surface_query.exact_filters
             );
         }
-        let requested_mode = resolve_mode(query, context.semantic_search.has_model())?;
+        let requested_mode = resolve_search_mode(query, context.semantic_search.has_model())?;
         let embedding = match &query.q {
             Some(text) if text.chars().count() <= context.config.limits.query_chars => {
                 context
@@ -205,7 +206,7 @@ impl<'a> PreparedSearch<'a> {
         if previous_mode == Some(SearchMode::Lexical) {
             request.semantic = None;
         }
-        let expected_mode = mode_of_request(&request);
+        let expected_mode = request_search_mode(&request);
         let position = position.filter(|position| position.mode == expected_mode);
         request.after = position.map(|position| position.last);
         let (mut response, mode) = run_search(context, caller, move |index| {
@@ -219,13 +220,13 @@ impl<'a> PreparedSearch<'a> {
             let position = SearchCursor { mode, last };
             context
                 .page_token_signer
-                .sign(&self.canonical, caller, &position)
+                .sign_position(&self.canonical, caller, &position)
         });
         Ok(SearchResults {
             response,
             order: match previous_mode.is_some_and(|began| began != mode) {
                 true => "resumed",
-                false => effective_sort(self.query),
+                false => effective_sort_name(self.query),
             },
             mode,
             next_page_token: next,

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::AppContext;
 use crate::search::indexing::{
-    IndexingError, MAX_EVENTS_PER_COMMIT, apply_next_events, check_index, rebuild_index,
-    run_blocking, verify_index_files,
+    IndexingError, MAX_EVENTS_PER_COMMIT, apply_next_events, rebuild_index,
+    run_blocking_index_work, trigger_index_check, verify_index_files,
 };
 use crate::search::policy_rollout::roll_out_newest_set;
 
@@ -50,7 +50,7 @@ pub fn start_index_job(
             .is_index_following
             .store(false, Ordering::Release);
         let index = context.index.clone();
-        if let Err(error) = run_blocking(move || index.commit_applied_seq()).await {
+        if let Err(error) = run_blocking_index_work(move || index.commit_applied_seq()).await {
             tracing::debug!(%error, "the next start applies the last events again");
         }
     })
@@ -81,7 +81,7 @@ async fn run_index_loop(
         let damage = context.index().damage();
         // For damage that is already known `DamageBackoff` decides; searches do not speed it up.
         let is_new_damage = damage.is_none();
-        if let Some(reason) = schedule.take_due(damage, context.now().0, context.uptime()) {
+        if let Some(reason) = schedule.take_due_reason(damage, context.now().0, context.uptime()) {
             rebuild_or_reschedule(context, reason, &mut schedule, cancel).await;
             continue;
         }
@@ -93,7 +93,7 @@ async fn run_index_loop(
         let now = context.now();
         if now.0.saturating_sub(last_check.0).abs() >= INDEX_CHECK_INTERVAL {
             last_check = now;
-            check_index(context).await;
+            trigger_index_check(context).await;
         }
         let pause = if is_caught_up {
             POLL_INTERVAL
@@ -124,7 +124,12 @@ struct RebuildSchedule {
 impl RebuildSchedule {
     /// Takes the reason to begin a rebuild now; `None` if none is due. `now` is wall-clock time, `uptime` is
     /// monotonic.
-    fn take_due(&mut self, damage: Option<String>, now: i64, uptime: Duration) -> Option<String> {
+    fn take_due_reason(
+        &mut self,
+        damage: Option<String>,
+        now: i64,
+        uptime: Duration,
+    ) -> Option<String> {
         if self.pending_reason.is_none() && damage.is_some() && self.damage_backoff.try_start(now) {
             self.pending_reason = damage;
         }
@@ -231,7 +236,9 @@ async fn enforce_newer_policies(
         return true;
     }
     let result = roll_out_newest_set(context, || cancel.is_cancelled()).await;
-    context.policy_sets.record_activation(result.is_err());
+    context
+        .policy_sets
+        .record_activation_result(result.is_err());
     match result {
         Ok(true) => return true,
         Ok(false) => {}
@@ -295,7 +302,7 @@ mod tests {
         let mut begun = Vec::new();
         for second in 0..700 {
             let uptime = Duration::from_secs(second);
-            if let Some(reason) = rebuilds.take_due(None, 0, uptime) {
+            if let Some(reason) = rebuilds.take_due_reason(None, 0, uptime) {
                 begun.push(second);
                 rebuilds.back_off(reason, uptime);
             }
@@ -304,7 +311,7 @@ mod tests {
         let uptime = Duration::from_secs(700);
         assert!(!rebuilds.is_due(uptime), "other work is done meanwhile");
         rebuilds.request_now();
-        assert!(rebuilds.take_due(None, 0, uptime).is_some());
+        assert!(rebuilds.take_due_reason(None, 0, uptime).is_some());
         // After a successful rebuild the next failure begins with the shortest pause.
         rebuilds.reset_backoff();
         rebuilds.back_off("again".into(), uptime);
@@ -315,7 +322,8 @@ mod tests {
     fn an_admin_does_not_wait_with_damage() {
         let mut rebuilds = RebuildSchedule::default();
         let damage = || Some("a file is missing".to_owned());
-        let next = |rebuilds: &mut RebuildSchedule| rebuilds.take_due(damage(), 0, Duration::ZERO);
+        let next =
+            |rebuilds: &mut RebuildSchedule| rebuilds.take_due_reason(damage(), 0, Duration::ZERO);
         assert_eq!(next(&mut rebuilds), damage());
         assert_eq!(next(&mut rebuilds), None);
         rebuilds.request_now();

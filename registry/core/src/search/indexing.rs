@@ -13,7 +13,7 @@ use a2a_registry_store::entity::event;
 use a2a_registry_store::{Executor, events};
 use uuid::Uuid;
 
-use crate::agents::documents::{REBUILD_BATCH, build_documents, load_documents_after};
+use crate::agents::documents::{REBUILD_BATCH, build_agent_documents, load_agent_documents_after};
 use crate::agents::policy_attributes::{is_visibility_policy_free, visibility_labels_by_agent};
 use crate::commit::agent_rows::AgentRows;
 use crate::context::AppContext;
@@ -63,7 +63,7 @@ impl From<a2a_registry_store::StoreError> for IndexingError {
 /// # Errors If the database or the index fails. The next call applies the same events.
 pub async fn apply_next_events(context: &AppContext) -> Result<bool, IndexingError> {
     if context.index.is_missing() {
-        read_all_events(context).await?;
+        catch_up_caches(context).await?;
         return Err(IndexingError::Broken("there is none".into()));
     }
     let changes = read_next_changes(context).await?;
@@ -78,10 +78,11 @@ pub async fn apply_next_events(context: &AppContext) -> Result<bool, IndexingErr
         return Ok(false);
     };
     let index = context.index.clone();
-    let applied = run_blocking(move || index.apply_changes(documents, &removed_ids, seq)).await;
+    let applied =
+        run_blocking_index_work(move || index.apply_changes(documents, &removed_ids, seq)).await;
     if applied.is_err() {
         // If the index refuses the events, the overlay must still hide their agents from callers who may not see them.
-        read_all_events(context).await?;
+        catch_up_caches(context).await?;
     }
     applied?;
     context
@@ -102,12 +103,12 @@ struct IndexChanges {
 async fn read_next_changes(context: &AppContext) -> Result<Option<IndexChanges>, IndexingError> {
     let read_tx = context.store.begin_read().await?;
     let Some((subjects, seq)) =
-        read_next_events(context, &read_tx, context.index.applied_seq()).await?
+        apply_events_to_caches(context, &read_tx, context.index.applied_seq()).await?
     else {
         return Ok(None);
     };
-    let ChangedSubjects { agents, rows } = subjects;
-    let documents = build_documents(context, &read_tx, rows).await?;
+    let ChangedAgentRows { agents, rows } = subjects;
+    let documents = build_agent_documents(context, &read_tx, rows).await?;
     let documented_ids: HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
     let agent_ids = agents.into_iter();
     Ok(Some(IndexChanges {
@@ -136,18 +137,18 @@ fn affects_registrants(row: &event::Model) -> bool {
     kinds.into_iter().any(|kind| row.kind == kind)
 }
 
-struct ChangedSubjects {
+struct ChangedAgentRows {
     agents: Vec<Uuid>,
     rows: AgentRows,
 }
 
 /// Reads the next events after `after`: the cache entries of their agents are invalidated, and searches hide these
 /// agents at once from callers who may no longer see them. Returns the agents and the last event.
-async fn read_next_events(
+async fn apply_events_to_caches(
     context: &AppContext,
     db: &impl Executor,
     after: i64,
-) -> Result<Option<(ChangedSubjects, i64)>, IndexingError> {
+) -> Result<Option<(ChangedAgentRows, i64)>, IndexingError> {
     let rows = events::events_after(db, after, MAX_EVENTS_PER_COMMIT).await?;
     let Some(last) = rows.last() else {
         return Ok(None);
@@ -157,16 +158,20 @@ async fn read_next_events(
     agents.sort_unstable();
     agents.dedup();
     context.change_counters.increment(&agents);
-    if context.policy_sets.newest().has_custom(Action::Admit) {
-        context.policy_sets.queue_changed(&agents);
+    if context
+        .policy_sets
+        .newest_set()
+        .has_active_custom_policy(Action::Admit)
+    {
+        context.policy_sets.queue_changed_agents(&agents);
     }
     if rows.iter().any(affects_registrants)
         && context
             .policy_sets
-            .newest()
+            .newest_set()
             .depends_on_principal(Action::Admit)
     {
-        context.policy_sets.queue_all();
+        context.policy_sets.queue_all_agents();
     }
     if rows.iter().any(|row| row.kind == EventKind::PolicySet) {
         context.policy_sets.flag_newer_set();
@@ -178,12 +183,12 @@ async fn read_next_events(
     };
     let rows = match changed_and_rows.await {
         Ok((changed, rows)) => {
-            context.index.record_changes(&changed, seq);
+            context.index.record_pending_changes(&changed, seq);
             rows
         }
         Err(error) => {
             // It is not known who may still see these agents, so they are hidden from everyone until it is.
-            context.index.record_hidden(&agents, seq);
+            context.index.record_hidden_agents(&agents, seq);
             return Err(error.into());
         }
     };
@@ -193,7 +198,7 @@ async fn read_next_events(
         *known = seq.max(*known);
         newer
     });
-    Ok(Some((ChangedSubjects { agents, rows }, seq)))
+    Ok(Some((ChangedAgentRows { agents, rows }, seq)))
 }
 
 /// Loads the current labels of these agents, including those of policies.
@@ -203,7 +208,7 @@ async fn load_changed_labels(
     agents: &[Uuid],
     rows: &AgentRows,
 ) -> Result<Vec<ChangedAgent>, AppError> {
-    let mut changed = rows.changed_agents(agents);
+    let mut changed = rows.label_changed_agents(agents);
     if is_visibility_policy_free(context) {
         return Ok(changed);
     }
@@ -230,17 +235,20 @@ pub async fn remove_undecided_agents(
         return Ok(());
     }
     let (index, seq) = (context.index.clone(), context.index.applied_seq());
-    run_blocking(move || index.apply_changes(Vec::new(), &undecided, seq)).await
+    run_blocking_index_work(move || index.apply_changes(Vec::new(), &undecided, seq)).await
 }
 
 /// Reads all events that this process has not read yet.
 ///
 /// # Errors If the database fails. The agents of the events are then hidden from everyone.
-pub async fn read_all_events(context: &AppContext) -> Result<(), IndexingError> {
+pub async fn catch_up_caches(context: &AppContext) -> Result<(), IndexingError> {
     loop {
         let read_tx = context.store.begin_read().await?;
         let noted = context.caches_applied_seq.load(Ordering::Acquire);
-        if read_next_events(context, &read_tx, noted).await?.is_none() {
+        if apply_events_to_caches(context, &read_tx, noted)
+            .await?
+            .is_none()
+        {
             break;
         }
     }
@@ -249,9 +257,9 @@ pub async fn read_all_events(context: &AppContext) -> Result<(), IndexingError> 
 }
 
 /// Reads events repeatedly while the index itself does not apply them.
-async fn read_events_during_rebuild(context: &AppContext) -> Infallible {
+async fn catch_up_caches_repeatedly(context: &AppContext) -> Infallible {
     loop {
-        if let Err(error) = read_all_events(context).await {
+        if let Err(error) = catch_up_caches(context).await {
             tracing::error!(%error, "cannot read events of other processes");
         }
         tokio::select! {
@@ -278,7 +286,7 @@ pub async fn check_index_readable(context: &AppContext) -> Result<(), String> {
         match check_result {
             Ok(Err(IndexError::NeedsRebuild { .. })) => *last_check = None,
             Ok(_) => {}
-            Err(error) => context.index.report_damage(error.to_string(), rebuilt),
+            Err(error) => context.index.record_damage(error.to_string(), rebuilt),
         }
     }
     drop(last_check);
@@ -308,7 +316,7 @@ pub async fn verify_index_files(
 }
 
 /// Checks whether the index can be read, like the readiness check.
-pub async fn check_index(context: &AppContext) {
+pub async fn trigger_index_check(context: &AppContext) {
     if let Err(reason) = check_index_readable(context).await {
         tracing::debug!(reason, "the search index cannot be read");
     }
@@ -327,7 +335,7 @@ pub async fn rebuild_index(
     let rebuild = context.index.begin_rebuild()?;
     tokio::select! {
         built = build_index(context, rebuild, start_seq, cancelled) => built,
-        never = read_events_during_rebuild(context) => match never {},
+        never = catch_up_caches_repeatedly(context) => match never {},
     }
 }
 
@@ -338,17 +346,18 @@ async fn build_index(
     cancelled: impl Fn() -> bool,
 ) -> Result<Option<usize>, IndexingError> {
     let mut count = 0;
-    let mut batch = load_documents_after(context, None, REBUILD_BATCH).await?;
+    let mut batch = load_agent_documents_after(context, None, REBUILD_BATCH).await?;
     while let (documents, Some(last)) = batch {
         if cancelled() {
             return Ok(None);
         }
         count += documents.len();
         // The next agents are loaded while these are indexed.
-        let adding = run_blocking(move || rebuild.add_agents(documents).map(|()| rebuild));
+        let adding =
+            run_blocking_index_work(move || rebuild.add_agents(documents).map(|()| rebuild));
         let (added, next) = tokio::join!(
             adding,
-            load_documents_after(context, Some(last), REBUILD_BATCH)
+            load_agent_documents_after(context, Some(last), REBUILD_BATCH)
         );
         rebuild = added?;
         batch = next?;
@@ -356,7 +365,7 @@ async fn build_index(
     if cancelled() {
         return Ok(None);
     }
-    run_blocking(move || rebuild.finish(start_seq)).await?;
+    run_blocking_index_work(move || rebuild.finish(start_seq)).await?;
     context
         .signals
         .applied_event
@@ -365,7 +374,7 @@ async fn build_index(
 }
 
 /// Runs index work on a thread that may block.
-pub(super) async fn run_blocking<T: Send + 'static>(
+pub(super) async fn run_blocking_index_work<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, IndexError> + Send + 'static,
 ) -> Result<T, IndexingError> {
     match tokio::task::spawn_blocking(work).await {

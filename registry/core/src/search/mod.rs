@@ -22,11 +22,11 @@ use bytes::Bytes;
 
 use crate::agents::replacements::redact_hit_replacements;
 use crate::context::AppContext;
-use crate::database_health::require_recent_contact;
+use crate::database_health::require_recent_database_contact;
 use crate::error::AppError;
 use crate::process_state::dry_runs::ObservedResponse;
 use crate::search::engine::{PreparedSearch, SurfaceQuery};
-use crate::search::query::{lookup_keys, parse_hit_fields, resolve_mode};
+use crate::search::query::{lookup_keys, parse_hit_fields, resolve_search_mode};
 use crate::search::render::{list, render_hit};
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
@@ -41,7 +41,7 @@ const MAX_LOOKUP_HITS: usize = 20;
 /// # Errors
 /// `Invalid` for a bad parameter; `Unavailable` while the index cannot be read, the queue is full, or the database
 /// has not responded for too long.
-pub async fn search(
+pub async fn search_agents(
     context: &AppContext,
     caller: &Caller,
     query: &SearchQuery,
@@ -67,14 +67,14 @@ pub async fn search(
 }
 
 /// Whether a search is semantic, because of its mode or because the registry has a model.
-pub fn is_semantic(context: &AppContext, query: &SearchQuery) -> bool {
-    let mode = resolve_mode(query, context.semantic_search.has_model());
+pub fn is_semantic_search(context: &AppContext, query: &SearchQuery) -> bool {
+    let mode = resolve_search_mode(query, context.semantic_search.has_model());
     let text = query.q.as_deref().and_then(query_words);
     text.is_some() && mode.is_ok_and(|mode| mode != SearchMode::Lexical)
 }
 
 /// The number of public agents in the index; 0 while it cannot be read.
-pub async fn count_listed_agents(context: &AppContext) -> i64 {
+pub async fn count_public_agents(context: &AppContext) -> i64 {
     let labels = Caller::default().labels(&context.policy_sets.enforced_set());
     let registry = Caller::default();
     let count = run_search(context, &registry, move |index| {
@@ -90,8 +90,8 @@ pub async fn suggest(
     caller: &Caller,
     query: &SuggestQuery,
 ) -> Result<Suggestions, AppError> {
-    require_recent_contact(context)?;
-    crate::search::query::check_length("/q", &query.q, context.config.limits.query_chars)?;
+    require_recent_database_contact(context)?;
+    crate::search::query::check_text_length("/q", &query.q, context.config.limits.query_chars)?;
     let (prefix, labels) = (
         query.q.clone(),
         caller.labels(&context.policy_sets.enforced_set()),
@@ -121,7 +121,7 @@ pub async fn lookup_agents(
     caller: &Caller,
     query: &LookupQuery,
 ) -> Result<Lookup, AppError> {
-    require_recent_contact(context)?;
+    require_recent_database_contact(context)?;
     let (keys, labels) = (
         lookup_keys(query)?,
         caller.labels(&context.policy_sets.enforced_set()),
@@ -129,7 +129,7 @@ pub async fn lookup_agents(
     let lookup = run_search(context, caller, move |index| {
         let mut rows: Vec<HitRow> = Vec::new();
         for key in &keys {
-            for row in index.lookup(key, &labels, MAX_LOOKUP_HITS)? {
+            for row in index.lookup_agents_by_key(key, &labels, MAX_LOOKUP_HITS)? {
                 if rows.iter().all(|known| known.id != row.id) {
                     rows.push(row);
                 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use a2a_registry_policy::Action;
 
-use crate::agents::documents::{REBUILD_BATCH, load_documents_after};
+use crate::agents::documents::{REBUILD_BATCH, load_agent_documents_after};
 use crate::context::AppContext;
-use crate::policy_sets::newest_set;
-use crate::search::indexing::{IndexingError, apply_next_events, run_blocking};
+use crate::policy_sets::load_newest_set;
+use crate::search::indexing::{IndexingError, apply_next_events, run_blocking_index_work};
 use crate::visibility::policy_labels::evaluated_label;
 
 /// Puts the newest policy set in force, if it is not yet; returns whether it is. Events are applied in the meantime,
@@ -19,7 +19,7 @@ pub async fn roll_out_newest_set(
     cancelled: impl Fn() -> bool,
 ) -> Result<bool, IndexingError> {
     let newest = Arc::new(
-        newest_set(
+        load_newest_set(
             &context.policy_sets.compiled,
             &context.store,
             &context.rules,
@@ -27,14 +27,14 @@ pub async fn roll_out_newest_set(
         .await?,
     );
     context.policy_sets.set_newest(Arc::clone(&newest));
-    context.policy_sets.queue_all();
-    if newest.is_unconditional(Action::Discover) {
+    context.policy_sets.queue_all_agents();
+    if newest.is_independent_of_resource(Action::Discover) {
         context.policy_sets.enforce(newest);
         return Ok(true);
     }
     let marker = evaluated_label(&newest);
     let is_new = newest.number() != context.policy_sets.enforced_set().number();
-    if !is_new && context.index.all_have_label(&marker)? {
+    if !is_new && context.index.all_agents_have_label(&marker)? {
         return Ok(true);
     }
     if is_new {
@@ -46,10 +46,10 @@ pub async fn roll_out_newest_set(
     );
     let mut cursor = None;
     loop {
-        let (documents, last) = load_documents_after(context, cursor, REBUILD_BATCH).await?;
+        let (documents, last) = load_agent_documents_after(context, cursor, REBUILD_BATCH).await?;
         let Some(last) = last else { break };
         let (index, seq) = (context.index.clone(), context.index.applied_seq());
-        run_blocking(move || index.apply_changes(documents, &[], seq)).await?;
+        run_blocking_index_work(move || index.apply_changes(documents, &[], seq)).await?;
         // In this order and one after the other, so that data read before an event is never written after it.
         while apply_next_events(context).await? {}
         if cancelled() {

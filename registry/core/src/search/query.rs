@@ -10,7 +10,7 @@ use a2a_registry_api::search_query::{
     GROUP_BY_CONTENT, GROUP_NONE, LookupQuery, SearchMode, SearchQuery,
 };
 use a2a_registry_domain::facet::{Facet, FacetMap};
-use a2a_registry_search::{Filters, HitParts, SearchRequest, SortOrder};
+use a2a_registry_search::{Filters, RequestedHitParts, SearchRequest, SortOrder};
 use url::Url;
 
 use crate::agents::documents::name_lookup_key;
@@ -27,9 +27,9 @@ pub fn build_search_request(query: &SearchQuery, limits: &LimitsConfig) -> Resul
         .map(str::trim)
         .filter(|text| !text.is_empty());
     if let Some(text) = text {
-        check_length("/q", text, limits.query_chars)?;
+        check_text_length("/q", text, limits.query_chars)?;
     }
-    if filter_count(query) > limits.filters {
+    if filter_value_count(query) > limits.filters {
         let detail = format!("a search can have at most {} filter values", limits.filters);
         return Err(AppError::invalid("", detail));
     }
@@ -40,13 +40,13 @@ pub fn build_search_request(query: &SearchQuery, limits: &LimitsConfig) -> Resul
         sort: parse_sort(query)?,
         facets: parse_facets(query, limits.facets)?,
         explain: fields.includes(HitFields::EXPLAIN),
-        parts: HitParts {
+        parts: RequestedHitParts {
             hit: true,
             catalog_entry: false,
             highlights: fields.includes(HitFields::HIGHLIGHTS),
-            computation: fields.is_named(HitFields::EXPLAIN),
+            computation: fields.selects_field(HitFields::EXPLAIN),
         },
-        group_duplicates: parse_group(query)?,
+        group_duplicates: parse_content_grouping(query)?,
         ..SearchRequest::default()
     })
 }
@@ -58,7 +58,7 @@ fn parse_filters(query: &SearchQuery) -> Result<Filters> {
 }
 
 /// The number of values that count against the limit: the values of lists.
-fn filter_count(query: &SearchQuery) -> usize {
+fn filter_value_count(query: &SearchQuery) -> usize {
     let lists = Facet::ALL.iter().filter(|facet| **facet != Facet::Trust);
     let values = lists.map(|facet| query.filter_values(*facet).len());
     values.sum::<usize>() + query.collection.len()
@@ -79,7 +79,7 @@ fn parse_sort(query: &SearchQuery) -> Result<SortOrder> {
     })
 }
 
-fn parse_group(query: &SearchQuery) -> Result<bool> {
+fn parse_content_grouping(query: &SearchQuery) -> Result<bool> {
     match query.group.as_deref() {
         None | Some(GROUP_NONE) => Ok(false),
         Some(GROUP_BY_CONTENT) => Ok(true),
@@ -91,7 +91,7 @@ fn parse_group(query: &SearchQuery) -> Result<bool> {
 }
 
 /// The requested mode; `has_model` says whether there is a model.
-pub fn resolve_mode(query: &SearchQuery, has_model: bool) -> Result<SearchMode> {
+pub fn resolve_search_mode(query: &SearchQuery, has_model: bool) -> Result<SearchMode> {
     match query.mode.as_deref() {
         None if has_model => Ok(SearchMode::Hybrid),
         None => Ok(SearchMode::Lexical),
@@ -103,7 +103,7 @@ pub fn resolve_mode(query: &SearchQuery, has_model: bool) -> Result<SearchMode> 
 
 pub fn parse_hit_fields(query: &SearchQuery) -> Result<HitFields> {
     let fields = HitFields::from_names(split_commas(&query.fields)).map_err(|_| {
-        let known: Vec<&str> = HitFields::names().collect();
+        let known: Vec<&str> = HitFields::all_names().collect();
         AppError::invalid(
             "/fields",
             format!("fields must be among {}", known.join(", ")),
@@ -138,7 +138,7 @@ fn parse_facets(query: &SearchQuery, limit: usize) -> Result<Vec<Facet>> {
 }
 
 /// The query without its page and the selected members, to which a page token belongs.
-pub fn canonical_text(query: &SearchQuery) -> String {
+pub fn canonical_query_text(query: &SearchQuery) -> String {
     let canonical = SearchQuery {
         page_token: None,
         page_size: None,
@@ -149,7 +149,7 @@ pub fn canonical_text(query: &SearchQuery) -> String {
 }
 
 /// The name of the order used.
-pub fn effective_sort(query: &SearchQuery) -> &'static str {
+pub fn effective_sort_name(query: &SearchQuery) -> &'static str {
     let sort = parse_sort(query).unwrap_or_default();
     sort.effective(query.q.as_deref()).as_str()
 }
@@ -158,19 +158,19 @@ pub fn effective_sort(query: &SearchQuery) -> &'static str {
 pub fn lookup_keys(query: &LookupQuery) -> Result<Vec<String>> {
     match (&query.url, &query.urn, &query.digest, &query.name) {
         (Some(url), None, None, None) => {
-            check_length("/url", url, MAX_LOOKUP_URL_CHARS)?;
+            check_text_length("/url", url, MAX_LOOKUP_URL_CHARS)?;
             Ok(url_lookup_keys(url.trim()))
         }
         (None, Some(urn), None, None) => {
-            check_length("/urn", urn, MAX_LOOKUP_URN_CHARS)?;
+            check_text_length("/urn", urn, MAX_LOOKUP_URN_CHARS)?;
             Ok(vec![format!("urn:{urn}")])
         }
         (None, None, Some(digest), None) => {
-            check_length("/digest", digest, MAX_LOOKUP_DIGEST_CHARS)?;
+            check_text_length("/digest", digest, MAX_LOOKUP_DIGEST_CHARS)?;
             Ok(vec![format!("digest:{digest}")])
         }
         (None, None, None, Some(name)) => {
-            check_length("/name", name, MAX_LOOKUP_NAME_CHARS)?;
+            check_text_length("/name", name, MAX_LOOKUP_NAME_CHARS)?;
             Ok(vec![name_lookup_key(name)])
         }
         _ => Err(AppError::invalid(
@@ -204,7 +204,7 @@ fn url_lookup_keys(text: &str) -> Vec<String> {
     std::iter::once(url_key).chain(under).collect()
 }
 
-pub fn check_length(pointer: &str, text: &str, limit: usize) -> Result<()> {
+pub fn check_text_length(pointer: &str, text: &str, limit: usize) -> Result<()> {
     if text.chars().count() <= limit {
         return Ok(());
     }

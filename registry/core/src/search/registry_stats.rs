@@ -9,7 +9,7 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::process_state::last_crawl::load_last_crawl;
 use crate::search::skill_names::{SkillNames, load_skill_names};
-use crate::search::{hit_liveness, search};
+use crate::search::{hit_liveness, search_agents};
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
@@ -81,14 +81,14 @@ pub async fn load_registry_stats(context: &AppContext, caller: &Caller) -> Resul
         facets: STATS_FACETS.iter().map(ToString::to_string).collect(),
         ..SearchQuery::default()
     };
-    let response = search(context, caller, &query).await?;
+    let response = search_agents(context, caller, &query).await?;
     let mut list: AgentList = serde_json::from_slice(&response)
         .map_err(|error| AppError::internal(format!("search response: {error}")))?;
     hit_liveness::fill_hit_liveness(context, &mut list.agents).await;
     let domains = if list.total == 0 {
         0
     } else {
-        count_domains(context, caller).await?
+        count_visible_domains(context, caller).await?
     };
     // The stored time is of agents that were listed when they were fetched; an agent fetched later may have been
     // approved since.
@@ -106,7 +106,7 @@ pub async fn load_registry_stats(context: &AppContext, caller: &Caller) -> Resul
 }
 
 /// Counts the domains whose agents a caller may find, from the search cache if nothing has changed.
-async fn count_domains(context: &AppContext, caller: &Caller) -> Result<u64> {
+async fn count_visible_domains(context: &AppContext, caller: &Caller) -> Result<u64> {
     let labels = caller.labels(&context.policy_sets.enforced_set());
     let key = format!(
         "domains of {} {} {}",

@@ -8,7 +8,7 @@ use a2a_registry_search::{Highlight, HintKind, HitRow, IndexSearchResponse};
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::agents::hit_members::select_members;
+use crate::agents::hit_members::select_hit_members;
 use crate::search::engine::SearchResults;
 
 /// The fields of [`RequestedMatch`], in its order.
@@ -56,7 +56,7 @@ impl<'a> RequestedMatch<'a> {
 /// Renders a whole hit: the stored summary of the agent, and its match details.
 pub fn render_hit(row: &HitRow) -> Vec<u8> {
     let mut text = row.hit.clone();
-    append_members(
+    append_json_members(
         &mut text,
         &Match {
             score: row.score,
@@ -71,7 +71,7 @@ pub fn render_hit(row: &HitRow) -> Vec<u8> {
 }
 
 /// Appends the members of an object to a complete, non-empty object.
-fn append_members(text: &mut Vec<u8>, members: &impl Serialize) {
+fn append_json_members(text: &mut Vec<u8>, members: &impl Serialize) {
     let members = to_json(members);
     let members = members.strip_prefix(b"{").unwrap_or(b"}");
     if members != b"}" && text.pop().is_some() {
@@ -104,11 +104,11 @@ pub fn list(results: &SearchResults, fields: HitFields) -> Bytes {
         if index > 0 {
             text.push(b',');
         }
-        let mut hit = select_members(&row.hit, fields);
-        append_members(&mut hit, &RequestedMatch::new(row, match_fields));
+        let mut hit = select_hit_members(&row.hit, fields);
+        append_json_members(&mut hit, &RequestedMatch::new(row, match_fields));
         text.extend_from_slice(&hit);
     }
-    let rest = ListWithoutAgents {
+    let rest = AgentListEnvelope {
         total: response.total,
         groups: response.groups,
         facets: response
@@ -143,7 +143,7 @@ pub fn list(results: &SearchResults, fields: HitFields) -> Bytes {
 
 /// All members of [`AgentList`](a2a_registry_api::AgentList) except the agents.
 #[derive(Serialize)]
-struct ListWithoutAgents<'a> {
+struct AgentListEnvelope<'a> {
     total: u64,
     groups: Option<u64>,
     facets: std::collections::BTreeMap<&'static str, Facet>,

@@ -10,7 +10,7 @@ use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
 /// A function that reads the name of a value from the hit of an agent that has it.
-pub type ReadName = fn(&str, &[u8]) -> Option<String>;
+pub type ValueNameReader = fn(&str, &[u8]) -> Option<String>;
 
 /// Loads the names of these values of a facet, by value: each from the last changed agent that names the value and
 /// that the caller can find. For each value at most `max_agents` agents are read. A value whose name cannot be looked
@@ -21,7 +21,7 @@ pub async fn load_value_names(
     facet: Facet,
     values: Vec<String>,
     max_agents: usize,
-    read_name: ReadName,
+    read_name: ValueNameReader,
 ) -> BTreeMap<String, String> {
     let labels = caller.labels(&context.policy_sets.enforced_set());
     let state = format!(
@@ -51,7 +51,7 @@ pub async fn load_value_names(
     }
     let missing_values = missing.clone();
     let lookup = run_search(context, caller, move |index| {
-        index.newest_by_value(facet, &missing_values, &labels, max_agents, read_name)
+        index.newest_agents_by_value(facet, &missing_values, &labels, max_agents, read_name)
     });
     for (value, name) in missing.into_iter().zip(lookup.await.unwrap_or_default()) {
         let name = name.unwrap_or_default();

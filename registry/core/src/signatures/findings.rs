@@ -62,8 +62,8 @@ impl VerifiedSignatures {
             pointer: format!("/signatures/{place}"),
             found: format!(
                 "kid {}, alg {}",
-                signature_result::shorten_name(entry.kid.as_deref().unwrap_or("missing")),
-                signature_result::shorten_name(entry.alg.as_deref().unwrap_or("missing"))
+                signature_result::shorten_key_name(entry.kid.as_deref().unwrap_or("missing")),
+                signature_result::shorten_key_name(entry.alg.as_deref().unwrap_or("missing"))
             ),
             wanted: "a signature over this card by a key of its key set, or by an enrolled one"
                 .into(),
@@ -76,7 +76,7 @@ impl VerifiedSignatures {
     /// with an enrolled key.
     fn key_set_finding(&self, set: &StoredKeySet) -> Option<Finding> {
         let hint = set.error.clone()?;
-        if self.verifies_without(set) {
+        if self.verifies_without_key_set(set) {
             return None;
         }
         let (rule, severity) = match set.foreign {

@@ -10,7 +10,7 @@ use a2a_card::{
     KeySet, ParsedCard, SignatureResult, VerificationResult, verified_signature_state,
     verified_signature_summary, verify_signatures,
 };
-use a2a_crawler::FetchedKeySet;
+use a2a_crawler::ReferencedKeySet;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::entity::enrolled_key;
 use serde::{Deserialize, Serialize};
@@ -117,8 +117,8 @@ impl StoredKeySet {
     }
 }
 
-impl From<&FetchedKeySet> for StoredKeySet {
-    fn from(fetched: &FetchedKeySet) -> Self {
+impl From<&ReferencedKeySet> for StoredKeySet {
+    fn from(fetched: &ReferencedKeySet) -> Self {
         let parsed = match &fetched.result {
             Ok(bytes) => match KeySet::from_jwks(bytes) {
                 Ok(_) => Ok(String::from_utf8_lossy(bytes).into_owned()),
@@ -197,7 +197,7 @@ impl VerifiedSignatures {
 
     /// Whether every signature that names this key set verifies with an enrolled key, although the set could not be
     /// fetched.
-    fn verifies_without(&self, set: &StoredKeySet) -> bool {
+    fn verifies_without_key_set(&self, set: &StoredKeySet) -> bool {
         let named = self
             .entries
             .iter()
@@ -209,9 +209,9 @@ impl VerifiedSignatures {
     }
 
     /// The URLs of key sets that were not fetched, because they may hold no key of the card.
-    pub fn foreign_key_set_urls(&self) -> Vec<&str> {
+    pub fn external_key_set_urls(&self) -> Vec<&str> {
         let foreign = self.key_sets.iter();
-        let foreign = foreign.filter(|set| set.foreign && !self.verifies_without(set));
+        let foreign = foreign.filter(|set| set.foreign && !self.verifies_without_key_set(set));
         foreign.map(|set| set.url.as_str()).collect()
     }
 }

@@ -8,7 +8,7 @@ use a2a_registry_store::entity::agent;
 use a2a_registry_store::{WriteTransaction, versions};
 use serde_json::json;
 
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::{CRAWLER_ACTOR, SYSTEM_ACTOR};
 use crate::error::Result;
@@ -44,7 +44,7 @@ pub fn check_and_pin_keys(agent: &mut agent::Model, thumbprints: &str) -> bool {
 pub async fn hold_for_changed_key(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
 ) -> Result<()> {
     if state.holds.contains(&Hold::KeyChanged) {
         return Ok(());
@@ -56,24 +56,26 @@ pub async fn hold_for_changed_key(
         "the card is signed by a key that is not pinned for this agent",
     );
     let now = change_set.now().0;
-    Ok(write.advance_next_check(state.agent.domain_id, now).await?)
+    Ok(write
+        .bring_check_forward(state.agent.domain_id, now)
+        .await?)
 }
 
 /// Pins the keys that sign an agent's newest card, and lifts the hold that they caused.
 pub async fn pin_newest_keys(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
 ) -> Result<()> {
     if !state.holds.contains(&Hold::KeyChanged) {
         return Ok(());
     }
     let newest: Vec<uuid::Uuid> = state.agent.newest_version.into_iter().collect();
-    let Some(newest) = versions::version_keys(write, &newest).await?.pop() else {
+    let Some(newest) = versions::version_summaries(write, &newest).await?.pop() else {
         return Ok(());
     };
     // The domain's record vouches only for cards that it covers.
-    if change_set.coverage_level(&newest) != CoverageLevel::Covered {
+    if change_set.version_coverage_level(&newest) != CoverageLevel::Covered {
         return Ok(());
     }
     state.pin_keys(&newest.thumbprints);

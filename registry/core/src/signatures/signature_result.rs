@@ -7,7 +7,7 @@ use a2a_registry_api::{SignatureEntryView, SignatureVerdict};
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::entity::{domain, enrolled_key, version};
-use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::versions::VersionSummary;
 use a2a_registry_store::{Executor, StoreError, StoredEnum, ownership};
 use serde::{Deserialize, Serialize};
 
@@ -117,8 +117,8 @@ impl<'a> From<&'a version::Model> for StoredSignatures<'a> {
     }
 }
 
-impl<'a> From<&'a VersionKey> for StoredSignatures<'a> {
-    fn from(key: &'a VersionKey) -> Self {
+impl<'a> From<&'a VersionSummary> for StoredSignatures<'a> {
+    fn from(key: &'a VersionSummary) -> Self {
         Self {
             signature: &key.signature,
             thumbprints: &key.thumbprints,
@@ -169,7 +169,7 @@ impl DomainKeyBinding {
     }
 
     /// Whether one of these keys, separated by spaces, is enrolled.
-    pub fn has_enrolled(&self, thumbprints: &str) -> bool {
+    pub fn has_enrolled_key(&self, thumbprints: &str) -> bool {
         thumbprints
             .split_whitespace()
             .any(|key| self.enrolled_thumbprints.contains(key))
@@ -182,8 +182,8 @@ impl DomainKeyBinding {
             .signature
             .known_value()
             .unwrap_or(SignatureState::Unknown);
-        let bound =
-            self.has_proof_covering(stored.coverage_level) || self.has_enrolled(stored.thumbprints);
+        let bound = self.has_proof_covering(stored.coverage_level)
+            || self.has_enrolled_key(stored.thumbprints);
         match state {
             SignatureState::Untrusted if bound => SignatureState::Valid,
             state => state,
@@ -221,7 +221,7 @@ impl DomainKeyBinding {
 
 /// The reason for a signature's state, by its key alone.
 fn signature_reason(entry: &SignatureResult, key_sets: &[StoredKeySet]) -> String {
-    let name = entry.kid.as_deref().map(shorten_name);
+    let name = entry.kid.as_deref().map(shorten_key_name);
     match &entry.result {
         VerificationResult::Valid { .. } => match name {
             Some(name) => format!("The signature verifies with the key `{name}`."),
@@ -236,7 +236,7 @@ fn signature_reason(entry: &SignatureResult, key_sets: &[StoredKeySet]) -> Strin
 
 /// Explains why no key verifies a signature.
 pub fn missing_key_reason(entry: &SignatureResult, key_sets: &[StoredKeySet]) -> String {
-    let name = entry.kid.as_deref().map(shorten_name);
+    let name = entry.kid.as_deref().map(shorten_key_name);
     let named = name.map_or_else(
         || "a matching key".to_owned(),
         |name| format!("a key `{name}`"),
@@ -259,7 +259,7 @@ pub fn missing_key_reason(entry: &SignatureResult, key_sets: &[StoredKeySet]) ->
         return format!("There is no key from {jku}: {error}; {not_enrolled}");
     }
     let keys = set.parse_keys();
-    let names: Vec<String> = keys.kids().take(MAX_NAMES).map(shorten_name).collect();
+    let names: Vec<String> = keys.kids().take(MAX_NAMES).map(shorten_key_name).collect();
     let more = keys.kids().nth(MAX_NAMES).map_or("", |_| ", …");
     let has = match names.as_slice() {
         [] => "no usable key with a name".to_owned(),
@@ -268,7 +268,7 @@ pub fn missing_key_reason(entry: &SignatureResult, key_sets: &[StoredKeySet]) ->
     format!("The key set {jku} does not have {named} (it has {has}), and {not_enrolled}")
 }
 
-pub fn shorten_name(name: &str) -> String {
+pub fn shorten_key_name(name: &str) -> String {
     let mut short: String = name.chars().take(MAX_NAME_CHARS).collect();
     if short.len() < name.len() {
         short.push('…');

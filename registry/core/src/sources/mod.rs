@@ -12,13 +12,13 @@ use url::Url;
 
 use crate::context::AppContext;
 
-pub fn is_catalog(row: &source::Model) -> bool {
+pub fn is_catalog_source(row: &source::Model) -> bool {
     row.kind.known_value().is_some_and(SourceKind::is_catalog)
 }
 
 /// Whether a source may list cards: a catalog, or a registered URL that is not known to be a card's.
 pub fn may_list_cards(row: &source::Model) -> bool {
-    is_catalog(row) || (row.kind == SourceKind::Url && row.agent_id.is_none())
+    is_catalog_source(row) || (row.kind == SourceKind::Url && row.agent_id.is_none())
 }
 
 /// Whether a source provides a card. A kind that only a later build knows is neither a card source nor a catalog.
@@ -42,13 +42,13 @@ pub fn well_known_catalogs(origin: &Url) -> [(SourceKind, String); 2] {
 
 /// The URL of a source's card: for a registered URL the one that returned the last card, which is below it if it is a
 /// base URL; else the source's own URL.
-pub fn card_url(row: &source::Model) -> &str {
+pub fn source_card_url(row: &source::Model) -> &str {
     let brought = row.validator_url.as_deref();
     let brought = brought.filter(|_| row.kind == SourceKind::Url);
     brought.unwrap_or(&row.url)
 }
 
-pub fn is_well_known(url: &Url) -> bool {
+pub fn has_well_known_path(url: &Url) -> bool {
     [AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH].contains(&url.path()) && url.query().is_none()
 }
 
@@ -56,7 +56,7 @@ pub fn is_well_known(url: &Url) -> bool {
 /// is a location of the domain, like both together. `None` for a kind that only a later build knows.
 pub fn coverage_kind(row: &source::Model) -> Option<SourceKind> {
     let kind = row.kind.known_value()?;
-    let is_place = || Url::parse(card_url(row)).is_ok_and(|url| is_well_known(&url));
+    let is_place = || Url::parse(source_card_url(row)).is_ok_and(|url| has_well_known_path(&url));
     Some(if kind == SourceKind::Url && is_place() {
         SourceKind::WellKnown
     } else {
@@ -68,10 +68,11 @@ pub fn coverage_kind(row: &source::Model) -> Option<SourceKind> {
 pub fn fetches_card_at(row: &source::Model, url: &Url) -> bool {
     match row.kind.known_value() {
         Some(SourceKind::Url | SourceKind::Entry) => {
-            [row.url.as_str(), card_url(row)].contains(&url.as_str())
+            [row.url.as_str(), source_card_url(row)].contains(&url.as_str())
         }
         Some(SourceKind::WellKnown) => {
-            is_well_known(url) && Url::parse(&row.url).is_ok_and(|own| own.origin() == url.origin())
+            has_well_known_path(url)
+                && Url::parse(&row.url).is_ok_and(|own| own.origin() == url.origin())
         }
         Some(SourceKind::Ard | SourceKind::AiCatalog) | None => false,
     }
@@ -98,7 +99,7 @@ pub fn public_source_id(context: &AppContext, source: &source::Model) -> String 
 /// The target of a card source: a URL, or the well-known paths of an origin. Two sources with the same target have one
 /// agent.
 pub fn card_target(kind: SourceKind, url: &str) -> (bool, String) {
-    let parsed = Url::parse(url).ok().filter(is_well_known);
+    let parsed = Url::parse(url).ok().filter(has_well_known_path);
     match (kind, parsed) {
         (SourceKind::WellKnown, _) => (true, url.to_owned()),
         (_, Some(well_known)) => (
@@ -132,7 +133,7 @@ pub fn source_slot(
 
 /// The row of a new, unproved domain, whose visit is due. For a host name its check is due too, which at least looks
 /// up the opt-out record.
-pub fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Model {
+pub fn new_domain_row(name: &str, scheme: &str, now: Timestamp) -> domain::Model {
     domain::Model {
         id: 0,
         name: name.into(),
@@ -200,7 +201,12 @@ pub fn agent_card_url(agent: &agent::Model, domain: Option<&domain::Model>) -> O
 }
 
 /// The row of a new source, which is due for a fetch.
-pub fn new_source(domain_id: i64, kind: SourceKind, url: String, now: Timestamp) -> source::Model {
+pub fn new_source_row(
+    domain_id: i64,
+    kind: SourceKind,
+    url: String,
+    now: Timestamp,
+) -> source::Model {
     source::Model {
         id: 0,
         domain_id,

@@ -49,7 +49,7 @@ pub fn block(text: &str, limit: usize) -> String {
 
 /// Makes the hidden characters of a text visible, by the rule for pages. Nothing is cut, and a text without hidden
 /// characters stays the same.
-pub fn with_visible_hidden(text: &str) -> Cow<'_, str> {
+pub fn show_hidden_chars(text: &str) -> Cow<'_, str> {
     match has_hidden_chars(text) {
         true => block(text, usize::MAX).into(),
         false => text.into(),
@@ -57,22 +57,22 @@ pub fn with_visible_hidden(text: &str) -> Cow<'_, str> {
 }
 
 /// Makes hidden characters visible in every text of a JSON value, including the names of members.
-pub fn make_hidden_visible(value: &mut Value) {
+pub fn show_hidden_in_json(value: &mut Value) {
     match value {
         Value::String(text) => {
             if has_hidden_chars(text) {
                 *text = block(text, usize::MAX);
             }
         }
-        Value::Array(values) => values.iter_mut().for_each(make_hidden_visible),
+        Value::Array(values) => values.iter_mut().for_each(show_hidden_in_json),
         Value::Object(members) => {
             if members.keys().any(|name| has_hidden_chars(name)) {
                 let renamed = std::mem::take(members).into_iter();
                 members.extend(
-                    renamed.map(|(name, value)| (with_visible_hidden(&name).into_owned(), value)),
+                    renamed.map(|(name, value)| (show_hidden_chars(&name).into_owned(), value)),
                 );
             }
-            members.values_mut().for_each(make_hidden_visible);
+            members.values_mut().for_each(show_hidden_in_json);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -84,7 +84,8 @@ fn has_hidden_chars(text: &str) -> bool {
         .bytes()
         .all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e));
     let is_space = |character| matches!(character, '\t' | '\n' | '\r' | '\u{a0}');
-    !is_plain && chars_with_hidden(text).any(|(character, hidden)| hidden && !is_space(character))
+    !is_plain
+        && chars_with_hidden_flag(text).any(|(character, hidden)| hidden && !is_space(character))
 }
 
 /// A web address that may be linked: http or https with a host, without user name or password.
@@ -137,7 +138,7 @@ pub fn grouped(number: &u64) -> String {
 /// Whether a character is invisible to a reader, or moves others.
 ///
 /// Joiners and variation selectors are left out: scripts and emoji need them, so their neighbour decides.
-pub const fn is_hidden(character: char) -> bool {
+pub const fn is_hidden_char(character: char) -> bool {
     matches!(character,
         '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}'
         | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -154,7 +155,7 @@ const fn is_joiner(character: char) -> bool {
 
 /// Iterates over a text, with a flag for each character that is to be made visible. Quoting for a language uses the
 /// same rule, so that a snippet hides nothing either.
-pub fn chars_with_hidden(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
+pub fn chars_with_hidden_flag(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
     let mut previous = ' ';
     let mut mark_count = 0;
     text.chars().map(move |character| {
@@ -165,7 +166,7 @@ pub fn chars_with_hidden(text: &str) -> impl Iterator<Item = (char, bool)> + '_ 
         previous = character;
         (
             character,
-            is_hidden(character) || out_of_place || mark_count > MAX_COMBINING_MARKS,
+            is_hidden_char(character) || out_of_place || mark_count > MAX_COMBINING_MARKS,
         )
     })
 }
@@ -177,7 +178,7 @@ fn display_text(text: &str, limit: usize, keep_breaks: bool) -> String {
     }
     let mut out = String::with_capacity(text.len().min(limit.saturating_mul(4)));
     let mut length = 0;
-    let mut walk = chars_with_hidden(text).peekable();
+    let mut walk = chars_with_hidden_flag(text).peekable();
     while let Some((character, hidden)) = walk.next() {
         if length >= limit {
             out.push('…');

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use crate::text::chars_with_hidden;
+use crate::text::chars_with_hidden_flag;
 
 /// A POSIX shell word.
 ///
@@ -15,14 +15,14 @@ use crate::text::chars_with_hidden;
 /// Line feeds at the very end stay as they are, since `$(…)` would drop them; U+0000, which no shell word can hold,
 /// becomes U+FFFD.
 pub fn shell_word(text: &str) -> String {
-    if !chars_with_hidden(text).any(|(_, hidden)| hidden) {
+    if !chars_with_hidden_flag(text).any(|(_, hidden)| hidden) {
         return format!("'{}'", text.replace('\'', r"'\''"));
     }
     let body = text.trim_end_matches('\n');
     let mut out = String::with_capacity(text.len() + 32);
     if !body.is_empty() {
         out.push_str("\"$(printf '");
-        for (character, hidden) in chars_with_hidden(body) {
+        for (character, hidden) in chars_with_hidden_flag(body) {
             match character {
                 '\0' => out.push_str(r"\357\277\275"),
                 '\'' => out.push_str(r"'\''"),
@@ -78,7 +78,7 @@ pub fn json_string(text: &str) -> String {
 fn quoted_literal(text: &str, escape: impl Fn(&mut String, char)) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
-    for (character, hidden) in chars_with_hidden(text) {
+    for (character, hidden) in chars_with_hidden_flag(text) {
         match character {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),

@@ -30,7 +30,7 @@ pub fn encode_audience(groups: &[Uuid]) -> String {
 
 fn policy_group_name(group: &account_group::Model) -> String {
     let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
-    Principal::group_id(issuer, &group.name)
+    Principal::format_group_id(issuer, &group.name)
 }
 
 pub async fn group_names_by_id(
@@ -81,7 +81,7 @@ pub async fn resolve_groups(
         };
         match group.map(|group| group.id).filter(may_name) {
             Some(id) => ids.push(id),
-            None => return Err(unknown_group(name)),
+            None => return Err(unknown_group_error(name)),
         }
     }
     ids.sort_unstable();
@@ -119,11 +119,11 @@ pub fn check_audience_groups(
     }
     let deselected = names
         .iter()
-        .find_map(|name| identity.deselection_error(name));
+        .find_map(|name| identity.group_deselection_error(name));
     deselected.map_or(Ok(()), |text| Err(AppError::invalid(pointer, text)))
 }
 
-fn unknown_group(name: &str) -> AppError {
+fn unknown_group_error(name: &str) -> AppError {
     let name: String = name.chars().take(100).collect();
     AppError::conflict(format!(
         "You cannot name a group {name}: an admin must create it first, or you must be in it."

@@ -7,7 +7,7 @@ use a2a_registry_policy::{PolicySet, Principal};
 use a2a_registry_search::ALWAYS_MARK;
 use uuid::Uuid;
 
-use crate::config::{GovernanceConfig, Registration};
+use crate::config::{GovernanceConfig, RegistrationAccess};
 use crate::error::{AppError, Result};
 use crate::visibility::policy_labels::{caller_class_restrictions, caller_restrictions};
 
@@ -124,7 +124,7 @@ impl Caller {
     }
 
     /// The caller's account, if it has this permission.
-    pub fn require(&self, permission: Permission) -> Result<&CallerAccount> {
+    pub fn require_permission(&self, permission: Permission) -> Result<&CallerAccount> {
         match self.require_account()? {
             account if account.has_permission(permission) => Ok(account),
             account => Err(AppError::forbidden(format!(
@@ -137,9 +137,9 @@ impl Caller {
 
     /// Refuses a caller who may not register. In an open registry anyone may register without an account, but an
     /// account always needs the permission.
-    pub fn require_registration(&self, governance: &GovernanceConfig) -> Result<()> {
-        if self.account.is_some() || governance.registration == Registration::Token {
-            self.require(Permission::Register)?;
+    pub fn require_registration_right(&self, governance: &GovernanceConfig) -> Result<()> {
+        if self.account.is_some() || governance.registration == RegistrationAccess::Token {
+            self.require_permission(Permission::Register)?;
         }
         Ok(())
     }

@@ -33,13 +33,13 @@ pub fn discover_labels(
     facts: &AgentAttributes,
     waived: &BTreeSet<u16>,
 ) -> Vec<String> {
-    if set.is_unconditional(Action::Discover) {
+    if set.is_independent_of_resource(Action::Discover) {
         return Vec::new();
     }
     let mut matches = set.match_agent(Action::Discover, facts);
     matches.remove_waived(waived);
     let mut labels = vec![evaluated_label(set)];
-    for (position, policy) in set.for_action(Action::Discover) {
+    for (position, policy) in set.policies_for_action(Action::Discover) {
         if matches.failed.contains(&position) {
             labels.push(forbid_label(set, position));
         } else if matches.matching.contains(&position) {
@@ -54,7 +54,7 @@ pub fn discover_labels(
 
 /// The restrictions of a set's policies on what a caller finds; `None` if nothing is permitted.
 pub fn caller_restrictions(set: &PolicySet, principal: &Principal) -> Option<Vec<String>> {
-    restrictions(
+    policy_restrictions(
         set,
         |policy| policy.scope.contains(principal),
         |policy| policy.scope.contains(principal),
@@ -64,7 +64,7 @@ pub fn caller_restrictions(set: &PolicySet, principal: &Principal) -> Option<Vec
 /// The restrictions on what every caller of a class finds, regardless of groups: only permits for everyone count, and
 /// every forbid.
 pub fn caller_class_restrictions(set: &PolicySet) -> Option<Vec<String>> {
-    restrictions(
+    policy_restrictions(
         set,
         |policy| policy.scope == PrincipalScope::Everybody,
         |_| true,
@@ -74,17 +74,18 @@ pub fn caller_class_restrictions(set: &PolicySet) -> Option<Vec<String>> {
 /// Whether a set leaves everything to visibility and holds: all its policies apply to everyone and every agent, and
 /// they permit.
 pub fn is_unrestricted(set: &PolicySet) -> bool {
-    set.is_unconditional(Action::Discover) && caller_class_restrictions(set) == Some(Vec::new())
+    set.is_independent_of_resource(Action::Discover)
+        && caller_class_restrictions(set) == Some(Vec::new())
 }
 
-fn restrictions(
+fn policy_restrictions(
     set: &PolicySet,
     permits: impl Fn(&Policy) -> bool,
     forbids: impl Fn(&Policy) -> bool,
 ) -> Option<Vec<String>> {
     let (mut only, mut never) = (Vec::new(), Vec::new());
     let mut is_always_permitted = false;
-    for (position, policy) in set.for_action(Action::Discover) {
+    for (position, policy) in set.policies_for_action(Action::Discover) {
         if policy.mode != PolicyMode::Enforce {
             continue;
         }
@@ -122,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    fn set(texts: &[&str]) -> PolicySet {
+    fn compile_test_set(texts: &[&str]) -> PolicySet {
         let written: Vec<PolicyText> = (0..)
             .zip(texts)
             .map(|(number, text): (u32, _)| PolicyText {
@@ -138,19 +139,25 @@ mod tests {
     #[test]
     fn a_set_without_conditions_needs_no_labels() {
         let nobody = Principal::default();
-        let open = set(&[OPEN]);
+        let open = compile_test_set(&[OPEN]);
         assert!(discover_labels(&open, &AgentAttributes::default(), &BTreeSet::new()).is_empty());
         assert_eq!(caller_restrictions(&open, &nobody), Some(Vec::new()));
         assert_eq!(caller_class_restrictions(&open), Some(Vec::new()));
         assert!(is_unrestricted(&open));
         let for_some = "permit (principal in Group::\"a\", action, resource);";
-        assert!(is_unrestricted(&set(&[OPEN, for_some])) && !is_unrestricted(&set(&[for_some])));
+        assert!(
+            is_unrestricted(&compile_test_set(&[OPEN, for_some]))
+                && !is_unrestricted(&compile_test_set(&[for_some]))
+        );
         for closed in [
             &[] as &[&str],
             &[OPEN, "forbid (principal, action, resource);"],
         ] {
-            assert_eq!(caller_restrictions(&set(closed), &nobody), None);
-            assert!(!is_unrestricted(&set(closed)));
+            assert_eq!(
+                caller_restrictions(&compile_test_set(closed), &nobody),
+                None
+            );
+            assert!(!is_unrestricted(&compile_test_set(closed)));
         }
     }
 
@@ -202,7 +209,7 @@ mod tests {
         let mut shown = 0;
         for first in &texts {
             for second in &texts {
-                let set = set(&[first, second]);
+                let set = compile_test_set(&[first, second]);
                 for facts in &agents {
                     let matches = set.match_agent(Action::Discover, facts);
                     let mut carries = discover_labels(&set, facts, &BTreeSet::new());

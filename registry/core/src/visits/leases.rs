@@ -36,7 +36,7 @@ pub async fn lease_due_visits(
         limit: limit as u64,
         reserved: reserved as u64,
         pace: context.crawl_state.pace,
-        planned_visits_per_second: context.crawl_state.lock_planned().steady_rate(),
+        planned_visits_per_second: context.crawl_state.lock_visit_calendar().steady_rate(),
     };
     let leased = context.store.lease_visits(&request).await?;
     let ids: Vec<i64> = leased.iter().map(|row| row.id).collect();
@@ -55,7 +55,7 @@ pub async fn lease_due_visits(
         let awaited = domain.visit_interval_us.is_none();
         let nothing = |source: &source::Model| !awaited && source.liveness == SourceState::Absent;
         if due.iter().all(nothing) {
-            context.store.end_visits(domain.id).await?;
+            context.store.stop_domain_visits(domain.id).await?;
             continue;
         }
         // An early visit, for example after a change of spacing, still fetches its earliest source.
@@ -81,7 +81,7 @@ pub async fn record_networks(
     }
     context
         .store
-        .record_networks(networks, context.now().0)
+        .record_and_limit_networks(networks, context.now().0)
         .await
 }
 
@@ -132,7 +132,7 @@ async fn recount_planned_visits(context: &AppContext, now: Timestamp) -> Result<
             "times too far in the future were corrected; the clock has probably jumped"
         );
     }
-    let counted = visit_schedule::visit_schedule(&context.store, now.0).await?;
+    let counted = visit_schedule::planned_visit_rates(&context.store, now.0).await?;
     let at = now.into();
     let mut planned = VisitCalendar::new(at);
     for (minute, visits) in counted.visits_by_minute {
@@ -142,7 +142,7 @@ async fn recount_planned_visits(context: &AppContext, now: Timestamp) -> Result<
         }
     }
     planned.set_steady_rate(counted.visits_per_second);
-    *context.crawl_state.lock_planned() = planned;
+    *context.crawl_state.lock_visit_calendar() = planned;
     context
         .crawl_state
         .counted_at

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use a2a_crawler::address_block::enclosing_block;
+use a2a_crawler::address_block::enclosing_address_block;
 use a2a_crawler::dns::Resolver;
 use a2a_registry_store::StoreError;
 use a2a_registry_store::entity::domain;
@@ -81,7 +81,7 @@ async fn resolve_network(context: &AppContext, row: &domain::Model) -> Option<St
     }
     let address = resolve_address(context.network.resolver.as_ref(), row).await?;
     let limited = !is_exempt_address(context, address);
-    limited.then(|| enclosing_block(address).to_string())
+    limited.then(|| enclosing_address_block(address).to_string())
 }
 
 async fn resolve_address(resolver: &dyn Resolver, row: &domain::Model) -> Option<IpAddr> {

@@ -37,7 +37,7 @@ pub fn open_breaker_for_shortage(context: &AppContext) {
 }
 
 /// Whether the circuit breaker is open in this process, or another one has recently stored that it is.
-pub async fn is_breaker_open(context: &AppContext) -> Result<bool> {
+pub async fn is_any_breaker_open(context: &AppContext) -> Result<bool> {
     if breaker_open_since(context).is_some() {
         return Ok(true);
     }

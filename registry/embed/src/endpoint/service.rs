@@ -63,8 +63,8 @@ impl EndpointService {
                 wire::parse_vectors(&response.body, texts.len(), dimensions)
                     .map_err(|problem| EmbedError::Failed(self.format_message(&problem)))
             }
-            Ok(response) => Err(self.status_error(&response)),
-            Err(error) => Err(self.fetch_error(&error)),
+            Ok(response) => Err(self.handle_failure_status(&response)),
+            Err(error) => Err(self.convert_fetch_error(&error)),
         }
     }
 
@@ -78,7 +78,7 @@ impl EndpointService {
         (remaining > Duration::ZERO && remaining <= MAX_PAUSE).then_some(remaining)
     }
 
-    fn status_error(&self, response: &HttpResponse) -> EmbedError {
+    fn handle_failure_status(&self, response: &HttpResponse) -> EmbedError {
         let status = response.status;
         let is_overloaded = matches!(status, 429 | 500..=599);
         let now = self.clock.now();
@@ -90,7 +90,7 @@ impl EndpointService {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner) = Some(now + wait);
         }
-        let message = match wire::error_message(&response.body) {
+        let message = match wire::parse_error_message(&response.body) {
             message if message.is_empty() => format!("it answered {status}"),
             message => format!("it answered {status}: {message}"),
         };
@@ -100,7 +100,7 @@ impl EndpointService {
         }
     }
 
-    fn fetch_error(&self, error: &FetchError) -> EmbedError {
+    fn convert_fetch_error(&self, error: &FetchError) -> EmbedError {
         match error.outcome {
             AttemptOutcome::BadBody | AttemptOutcome::BadRedirect => {
                 EmbedError::Failed(self.format_message(&error.detail))
@@ -117,7 +117,7 @@ impl EndpointService {
     /// quote.
     fn format_message(&self, message: &str) -> String {
         let message = match &self.api_key {
-            Some(key) => key.redact(message),
+            Some(key) => key.redact_from_text(message),
             None => message.to_owned(),
         };
         format!(

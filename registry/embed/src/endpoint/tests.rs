@@ -155,7 +155,7 @@ async fn dimensions_that_are_not_known_are_learned_once() {
         ..config(&server)
     };
     let endpoint = open(&unknown).await.unwrap();
-    assert_eq!(endpoint.model().dimensions, 3);
+    assert_eq!(endpoint.model_identity().dimensions, 3);
     endpoint
         .embed(owned(&["x"]), TextKind::Query)
         .await
@@ -175,7 +175,7 @@ async fn a_model_is_known_by_its_place_its_name_and_its_length() {
     let id = async |change: &dyn Fn(&mut EndpointOptions)| {
         let mut config = config(&server);
         change(&mut config);
-        open(&config).await.unwrap().model().clone()
+        open(&config).await.unwrap().model_identity().clone()
     };
     let first = id(&|_| {}).await;
     assert_eq!((first.name.as_str(), first.dimensions), ("small", 3));

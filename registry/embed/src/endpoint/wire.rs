@@ -109,7 +109,7 @@ fn unit_vector(vector: &[f64]) -> Option<Vec<f32>> {
 
 /// The endpoint's error message, in any of the usual forms: `{"error": {"message": …}}`, `{"error": …}`,
 /// `{"message": …}`, `{"detail": …}`, otherwise the whole text. Empty if there is none.
-pub fn error_message(body: &[u8]) -> String {
+pub fn parse_error_message(body: &[u8]) -> String {
     let text = || String::from_utf8_lossy(body).trim().to_owned();
     let Ok(value) = serde_json::from_slice::<Value>(body) else {
         return text();
@@ -218,8 +218,8 @@ mod tests {
             (" no\n", "no"),
             ("", ""),
         ] {
-            assert_eq!(error_message(body.as_bytes()), said);
+            assert_eq!(parse_error_message(body.as_bytes()), said);
         }
-        assert_eq!(error_message(b"\xffno"), "\u{fffd}no");
+        assert_eq!(parse_error_message(b"\xffno"), "\u{fffd}no");
     }
 }

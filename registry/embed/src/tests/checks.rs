@@ -88,7 +88,7 @@ fn sizes_are_bounded_and_fit() {
     }
     let copy = Altered::new();
     copy.set("sentence_bert_config.json", "max_seq_length", json!(9999));
-    assert_eq!(copy.open().max_length(), 128);
+    assert_eq!(copy.open().max_card_tokens(), 128);
 }
 
 #[test]

@@ -30,10 +30,10 @@ fn words(count: usize) -> String {
 #[tokio::test]
 async fn vectors_are_those_of_the_independent_computation() {
     let encoder = open(&tiny());
-    assert_eq!(encoder.model().dimensions, 32);
-    assert_eq!(encoder.model().name, "tiny-bert-of-the-tests");
+    assert_eq!(encoder.model_identity().dimensions, 32);
+    assert_eq!(encoder.model_identity().name, "tiny-bert-of-the-tests");
     assert_eq!(
-        (encoder.max_length(), encoder.pooling()),
+        (encoder.max_card_tokens(), encoder.pooling()),
         (96, Pooling::Mean)
     );
     for reference in references() {
@@ -202,7 +202,7 @@ async fn pooling_is_what_the_files_say() {
     copy.remove("sentence_bert_config.json");
     let encoder = copy.open();
     assert_eq!(
-        (encoder.pooling(), encoder.max_length()),
+        (encoder.pooling(), encoder.max_card_tokens()),
         (Pooling::Mean, 128)
     );
     assert_same(&vector(&encoder, text, TextKind::Card).await, &mean);

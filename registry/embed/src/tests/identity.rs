@@ -5,8 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::model_folder::sanitize_name;
 
-fn info(copy: &Altered) -> ModelInfo {
-    copy.open().model().clone()
+fn info(copy: &Altered) -> ModelIdentity {
+    copy.open().model_identity().clone()
 }
 
 #[test]
@@ -14,7 +14,7 @@ fn the_id_follows_the_files_that_decide_the_vectors() {
     let copy = Altered::new();
     let first = info(&copy);
     assert_eq!(first.id.len(), 64);
-    assert_eq!(first.id, open(&tiny()).model().id);
+    assert_eq!(first.id, open(&tiny()).model_identity().id);
     // Files that do not affect vectors do not change the id.
     copy.write("README.md", "about");
     assert_eq!(info(&copy), first);

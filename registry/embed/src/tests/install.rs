@@ -33,7 +33,7 @@ async fn a_folder_is_installed_once_and_used() {
     let done = install_model(&data, &tiny()).unwrap();
     assert!(!done.was_installed && !done.was_current);
     let about = done.model.description.clone().unwrap();
-    assert_eq!(about.id, open(&tiny()).model().id);
+    assert_eq!(about.id, open(&tiny()).model_identity().id);
     assert_eq!(
         (
             about.name.as_str(),
@@ -55,7 +55,7 @@ async fn a_folder_is_installed_once_and_used() {
     assert_eq!(listing(&data), expected);
 
     let encoder = done.model.open(EncoderOptions::default()).unwrap();
-    assert_eq!(encoder.model(), open(&tiny()).model());
+    assert_eq!(encoder.model_identity(), open(&tiny()).model_identity());
     assert_same(
         &vector(&encoder, "find an agent", TextKind::Query).await,
         &vector(&open(&tiny()), "find an agent", TextKind::Query).await,
@@ -215,7 +215,10 @@ fn links_are_followed_in_a_folder_somebody_named_and_nowhere_else() {
         let whole = tiny().canonicalize().unwrap().join(file);
         symlink(whole, cache.path().join(file)).unwrap();
     }
-    assert_eq!(open(cache.path()).model(), open(&tiny()).model());
+    assert_eq!(
+        open(cache.path()).model_identity(),
+        open(&tiny()).model_identity()
+    );
     let data = tempfile::tempdir().unwrap();
     let model = install_model(data.path(), cache.path()).unwrap().model;
     for file in FILES {

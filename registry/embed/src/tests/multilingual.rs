@@ -28,8 +28,11 @@ fn assert_near(found: &[f32], expected: &[f32], text: &str) {
 #[tokio::test]
 async fn an_xlm_roberta_gives_the_vectors_of_the_independent_computation() {
     let encoder = open(&tiny_xlmr());
-    assert_eq!(encoder.model().name, "tiny-xlm-roberta-of-the-tests");
-    assert_eq!(encoder.max_length(), 96);
+    assert_eq!(
+        encoder.model_identity().name,
+        "tiny-xlm-roberta-of-the-tests"
+    );
+    assert_eq!(encoder.max_card_tokens(), 96);
     for Reference {
         text,
         vector: expected,
@@ -76,9 +79,9 @@ async fn weights_of_a_roberta_are_found_under_its_name() {
 fn positions_before_the_first_token_are_not_for_texts() {
     let copy = Altered::of(&tiny_xlmr());
     copy.remove("sentence_bert_config.json");
-    assert_eq!(copy.open().max_length(), 128 - 2);
+    assert_eq!(copy.open().max_card_tokens(), 128 - 2);
     copy.set("config.json", "pad_token_id", json!(119));
-    assert_eq!(copy.open().max_length(), 8);
+    assert_eq!(copy.open().max_card_tokens(), 8);
     for padding in [120, u32::MAX] {
         copy.set("config.json", "pad_token_id", json!(padding));
         let error = LocalEncoder::open(&copy.path(), EncoderOptions::default()).unwrap_err();

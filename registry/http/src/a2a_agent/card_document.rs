@@ -34,7 +34,7 @@ pub(crate) fn own_card_json(config: &Config) -> Value {
         interfaces.push(json!({"url": format!("{base}{RPC_PATH}"), "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}));
     }
     let mut card = json!({
-        "name": text_or(&a2a.name, format!("Agent registry at {}", authority(&base))),
+        "name": text_or(&a2a.name, format!("Agent registry at {}", base_url_authority(&base))),
         "description": text_or(&a2a.description, DEFAULT_DESCRIPTION.to_owned()),
         "version": env!("CARGO_PKG_VERSION"),
         "documentationUrl": format!("{base}/about"),
@@ -62,7 +62,7 @@ pub(crate) fn own_card_json(config: &Config) -> Value {
     card
 }
 
-fn authority(base: &str) -> String {
+fn base_url_authority(base: &str) -> String {
     let url = Url::parse(base);
     url.map_or_else(|_| "this host".to_owned(), |url| url.authority().to_owned())
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::answers::conditional_response::conditional_response;
 use crate::answers::response::JSON_CONTENT_TYPE;
-use crate::middleware::envelope::bypass_layers;
+use crate::middleware::envelope::prevent_body_changes;
 use crate::problems::problem::Problem;
 use crate::requests::auth::CardReader;
 use crate::requests::server_state::ServerState;
@@ -82,7 +82,7 @@ pub async fn own_keys(
 
 fn signed_card(state: &ServerState) -> Result<&SelfAgentCard, AppError> {
     let card = state.context.self_agent.card.get();
-    card.ok_or_else(AppError::no_address)
+    card.ok_or_else(AppError::no_resource)
 }
 
 fn conditional_card_response(
@@ -105,7 +105,7 @@ fn conditional_card_response(
         headers.insert(header::LAST_MODIFIED, text);
     }
     if request.headers().contains_key(header::ACCEPT_ENCODING) {
-        bypass_layers(headers);
+        prevent_body_changes(headers);
     }
     response
 }

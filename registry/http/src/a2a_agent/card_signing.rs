@@ -39,12 +39,12 @@ pub struct SignedCard {
     pub signed_at: i64,
 }
 
-pub struct PublishedKey {
+pub struct NamedSigningKey {
     key: SigningKey,
     kid: String,
 }
 
-impl PublishedKey {
+impl NamedSigningKey {
     fn parse(bytes: &[u8], kid: &str) -> Result<Self, String> {
         let key = SigningKey::from_bytes(bytes, &SystemRandom::new())
             .map_err(|error| error.to_string())?;
@@ -77,7 +77,7 @@ pub async fn sign_own_card(context: &AppContext) -> Result<(), StartError> {
     if !config.a2a.enabled {
         return Ok(());
     }
-    let keys = load_keys(&context.store, &config.a2a).await?;
+    let keys = load_signing_keys(&context.store, &config.a2a).await?;
     let Some(first) = keys.first() else {
         return Ok(());
     };
@@ -95,10 +95,13 @@ pub async fn sign_own_card(context: &AppContext) -> Result<(), StartError> {
     Ok(())
 }
 
-pub async fn load_keys(store: &Store, config: &A2aConfig) -> Result<Vec<PublishedKey>, StartError> {
+pub async fn load_signing_keys(
+    store: &Store,
+    config: &A2aConfig,
+) -> Result<Vec<NamedSigningKey>, StartError> {
     let mut keys = Vec::new();
     if let Some(path) = &config.key_file {
-        keys.push(PublishedKey::from_file(path, &config.kid)?);
+        keys.push(NamedSigningKey::from_file(path, &config.kid)?);
     }
     let stored_key = match keys.is_empty() {
         true => Some(load_or_create_key(store).await?),
@@ -113,10 +116,10 @@ pub async fn load_keys(store: &Store, config: &A2aConfig) -> Result<Vec<Publishe
             ))
         };
         let bytes = BASE64.decode(made.as_bytes()).map_err(|_| unusable())?;
-        keys.push(PublishedKey::parse(&bytes, kid).map_err(|_| unusable())?);
+        keys.push(NamedSigningKey::parse(&bytes, kid).map_err(|_| unusable())?);
     }
     for path in &config.old_key_files {
-        keys.push(PublishedKey::from_file(path, "")?);
+        keys.push(NamedSigningKey::from_file(path, "")?);
     }
     Ok(keys)
 }
@@ -130,7 +133,7 @@ async fn load_or_create_key(store: &Store) -> Result<String, StartError> {
     Ok(store.get_or_insert_setting(KEY_SETTING, &fresh).await?)
 }
 
-fn key_set_json(keys: &[PublishedKey]) -> String {
+fn key_set_json(keys: &[NamedSigningKey]) -> String {
     let mut jwks: Vec<Value> = Vec::new();
     for named in keys {
         let read: Value =
@@ -147,7 +150,7 @@ fn key_set_json(keys: &[PublishedKey]) -> String {
 /// Returns the stored card if its content and key match; otherwise signs a new one and stores it.
 pub async fn load_or_sign_card(
     context: &AppContext,
-    key: &PublishedKey,
+    key: &NamedSigningKey,
 ) -> Result<SignedCard, StartError> {
     let unsigned = own_card_json(&context.config).to_string();
     let named = format!("{unsigned}\n{} {}", key.kid, key.key.thumbprint());
@@ -182,7 +185,7 @@ pub async fn load_or_sign_card(
     }
 }
 
-fn sign_card(config: &Config, unsigned: &str, key: &PublishedKey) -> Result<String, StartError> {
+fn sign_card(config: &Config, unsigned: &str, key: &NamedSigningKey) -> Result<String, StartError> {
     let header = ProtectedHeader {
         kid: key.kid.clone(),
         jku: Some(format!("{}{KEY_SET_PATH}", config.public_url())),

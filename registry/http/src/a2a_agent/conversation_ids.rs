@@ -15,19 +15,19 @@ pub(super) fn new_context_id(context: &AppContext) -> String {
     let random = format!("{:016x}{:016x}", random_u64(entropy), random_u64(entropy));
     format!(
         "{CONTEXT_PREFIX}{random}-{}",
-        context_signature(context, &random)
+        context_id_signature(context, &random)
     )
 }
 
 /// Whether this registry created the identifier of a conversation.
-pub(super) fn is_registry_context(context: &AppContext, id: &str) -> bool {
+pub(super) fn is_registry_context_id(context: &AppContext, id: &str) -> bool {
     let parts = id
         .strip_prefix(CONTEXT_PREFIX)
         .and_then(|rest| rest.split_once('-'));
-    parts.is_some_and(|(random, tag)| tag == context_signature(context, random))
+    parts.is_some_and(|(random, tag)| tag == context_id_signature(context, random))
 }
 
-fn context_signature(context: &AppContext, random: &str) -> String {
+fn context_id_signature(context: &AppContext, random: &str) -> String {
     format!(
         "{:016x}",
         context

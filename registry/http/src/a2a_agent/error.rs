@@ -87,12 +87,12 @@ impl A2aErrorKind {
                 FAILED_PRECONDITION,
                 "VERSION_NOT_SUPPORTED",
             ),
-            Self::Http(status) => http_codes(status),
+            Self::Http(status) => codes_for_http_status(status),
         }
     }
 }
 
-fn http_codes(status: StatusCode) -> (i32, StatusCode, &'static str, &'static str) {
+fn codes_for_http_status(status: StatusCode) -> (i32, StatusCode, &'static str, &'static str) {
     let (code, grpc_status, reason) = match status {
         StatusCode::UNAUTHORIZED => (-32000, "UNAUTHENTICATED", "UNAUTHENTICATED"),
         StatusCode::FORBIDDEN => (-32000, "PERMISSION_DENIED", "PERMISSION_DENIED"),

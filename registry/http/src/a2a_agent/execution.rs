@@ -5,7 +5,7 @@ use a2a_registry_api::limits::MAX_PAGE_SIZE;
 use a2a_registry_api::search_query::LookupQuery;
 use a2a_registry_api::{Agent, Hit};
 use a2a_registry_core::agents::catalog_entry::AgentExcerpt;
-use a2a_registry_core::agents::rendering::load_rendered_view;
+use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::agents::text_description::describe_agent;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind};
@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::card_document::{CHECK_AGENT, DESCRIBE_AGENT};
-use super::conversation_ids::is_registry_context;
+use super::conversation_ids::is_registry_context_id;
 use super::error::A2aError;
 use super::incoming_message::number_member;
 use super::intent::Intent;
 use super::task_outcome::{CandidateAgent, FoundAgentsPage, OutcomeKind};
-use super::tasks::owner_id;
+use super::tasks::task_owner_id;
 use super::text_rendering;
 use crate::ard::ard_base_url;
 use crate::ard::result_rendering::search_result_json;
@@ -55,21 +55,21 @@ pub(super) async fn execute_intent(
 ) -> Result<IntentResult, A2aError> {
     Ok(match intent {
         Intent::FindAgents(request) => find_agents(context, caller, request).await?,
-        Intent::NextPage => next_page(context, caller, context_id).await?,
+        Intent::NextPage => find_next_page(context, caller, context_id).await?,
         Intent::DescribeAgent(asked) => run_describe_agent(context, caller, asked).await?.into(),
         Intent::CheckAgent(asked) => check_agent(context, caller, asked).await?.into(),
-        Intent::Unclear(text) => clarification(text).into(),
+        Intent::Unclear(text) => clarification_outcome(text).into(),
     })
 }
 
-fn agent_missing(skill: &str, requested: &str) -> OutcomeKind {
+fn missing_agent_outcome(skill: &str, requested: &str) -> OutcomeKind {
     OutcomeKind::Missing {
         skill: skill.to_owned(),
         asked: requested.to_owned(),
     }
 }
 
-fn clarification(text: &str) -> OutcomeKind {
+fn clarification_outcome(text: &str) -> OutcomeKind {
     OutcomeKind::Question {
         text: text.to_owned(),
         choices: Vec::new(),
@@ -124,23 +124,23 @@ fn parse_search_request(request: &Value) -> Result<SearchRequest, A2aError> {
     })
 }
 
-async fn next_page(
+async fn find_next_page(
     context: &AppContext,
     caller: &Caller,
     context_id: &str,
 ) -> Result<IntentResult, A2aError> {
     const NO_SEARCH_MESSAGE: &str =
         "This conversation has no search to continue. Say what the agent should do.";
-    let account = owner_id(caller);
-    if account.is_none() && !is_registry_context(context, context_id) {
-        return Ok(clarification(NO_SEARCH_MESSAGE).into());
+    let account = task_owner_id(caller);
+    if account.is_none() && !is_registry_context_id(context, context_id) {
+        return Ok(clarification_outcome(NO_SEARCH_MESSAGE).into());
     }
     let last =
-        a2a_tasks::last_search_in_context(&context.store, account, context_id, context.now().0)
+        a2a_tasks::last_search_continuation(&context.store, account, context_id, context.now().0)
             .await
             .map_err(AppError::from)?;
     let Some((request, _)) = last else {
-        return Ok(clarification(NO_SEARCH_MESSAGE).into());
+        return Ok(clarification_outcome(NO_SEARCH_MESSAGE).into());
     };
     if request.is_empty() {
         return Ok(IntentResult {
@@ -161,7 +161,7 @@ async fn resolve_agent(
     skill: &str,
     requested: &str,
 ) -> Result<Result<Agent, OutcomeKind>, AppError> {
-    let missing = || agent_missing(skill, requested);
+    let missing = || missing_agent_outcome(skill, requested);
     let mut identifier = requested.to_owned();
     if !requested.starts_with("urn:") && requested.parse::<Uuid>().is_err() {
         let query = LookupQuery {
@@ -189,7 +189,7 @@ async fn resolve_agent(
             }
         };
     }
-    match load_rendered_view(context, caller, &identifier).await {
+    match load_cached_agent_view(context, caller, &identifier).await {
         Ok(agent) => Ok(Ok(agent)),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(Err(missing())),
         Err(error) => Err(error),
@@ -254,7 +254,7 @@ async fn check_agent(
             Ok(both) => both,
             // The agent was hidden meanwhile.
             Err(error) if error.kind == ErrorKind::NotFound => {
-                return Ok(agent_missing(CHECK_AGENT, requested));
+                return Ok(missing_agent_outcome(CHECK_AGENT, requested));
             }
             Err(error) => return Err(error.into()),
         };

@@ -36,7 +36,10 @@ pub(super) struct SendMessageConfiguration {
 }
 
 /// Finds a member by its JSON name or by its proto field name, which `ProtoJSON` parsers must accept too.
-pub(super) fn any_case_member<'m>(object: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
+pub(super) fn camel_or_snake_member<'m>(
+    object: &'m Map<String, Value>,
+    name: &str,
+) -> Option<&'m Value> {
     let value = object.get(name).or_else(|| {
         let mut snake_name = String::with_capacity(name.len() + 4);
         for character in name.chars() {
@@ -55,7 +58,7 @@ pub(super) fn text_member<'m>(
     object: &'m Map<String, Value>,
     name: &str,
 ) -> Result<Option<&'m str>, A2aError> {
-    match any_case_member(object, name) {
+    match camel_or_snake_member(object, name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
         Some(_) => Err(A2aError::invalid_params(format!(
@@ -82,7 +85,7 @@ pub(super) fn number_member(
     object: &Map<String, Value>,
     name: &str,
 ) -> Result<Option<u64>, A2aError> {
-    let parsed = match any_case_member(object, name) {
+    let parsed = match camel_or_snake_member(object, name) {
         None => return Ok(None),
         Some(Value::String(text)) => text.parse().ok(),
         // ProtoJSON parsers accept 10.0 as 10.
@@ -101,7 +104,7 @@ pub(super) fn bool_member(
     object: &Map<String, Value>,
     name: &str,
 ) -> Result<Option<bool>, A2aError> {
-    match any_case_member(object, name) {
+    match camel_or_snake_member(object, name) {
         None => Ok(None),
         Some(Value::Bool(flag)) => Ok(Some(*flag)),
         Some(Value::String(text)) if text == "true" => Ok(Some(true)),
@@ -123,7 +126,7 @@ pub(super) fn parse_send_params(
     params: &Map<String, Value>,
     version: ProtocolVersion,
 ) -> Result<IncomingMessage, A2aError> {
-    let Some(Value::Object(message)) = any_case_member(params, "message") else {
+    let Some(Value::Object(message)) = camel_or_snake_member(params, "message") else {
         return Err(A2aError::invalid_params("`message` must be an object."));
     };
     let id = identifier_member(message, "messageId")?
@@ -132,7 +135,7 @@ pub(super) fn parse_send_params(
         ProtocolVersion::V1 => "ROLE_USER",
         ProtocolVersion::V03 => "user",
     };
-    if any_case_member(message, "role").and_then(Value::as_str) != Some(user) {
+    if camel_or_snake_member(message, "role").and_then(Value::as_str) != Some(user) {
         return Err(A2aError::invalid_params(format!(
             "`message.role` is `{user}`."
         )));
@@ -144,7 +147,7 @@ pub(super) fn parse_send_params(
     metadata.extend(object_member(message, "metadata")?);
     let mut stored_message = json!({"messageId": id, "role": "ROLE_USER", "parts": parts});
     for name in ["metadata", "extensions", "referenceTaskIds"] {
-        if let Some(value) = any_case_member(message, name) {
+        if let Some(value) = camel_or_snake_member(message, name) {
             stored_message[name] = value.clone();
         }
     }
@@ -163,7 +166,7 @@ pub(super) fn parse_send_params(
 }
 
 fn object_member(parent: &Map<String, Value>, name: &str) -> Result<Map<String, Value>, A2aError> {
-    match any_case_member(parent, name) {
+    match camel_or_snake_member(parent, name) {
         None => Ok(Map::new()),
         Some(Value::Object(object)) => Ok(object.clone()),
         Some(_) => Err(A2aError::invalid_params(format!(
@@ -177,7 +180,7 @@ fn parse_parts(
     message: &Map<String, Value>,
     version: ProtocolVersion,
 ) -> Result<Vec<Value>, A2aError> {
-    let raw_parts = any_case_member(message, "parts").and_then(Value::as_array);
+    let raw_parts = camel_or_snake_member(message, "parts").and_then(Value::as_array);
     let given = raw_parts.filter(|parts| !parts.is_empty());
     let given = given
         .ok_or_else(|| A2aError::invalid_params("`message.parts` must have at least one part."))?;
@@ -223,7 +226,7 @@ fn parse_part(part: &Value, version: ProtocolVersion) -> Result<Value, A2aError>
         _ => return Err(invalid_part()),
     };
     for name in ["mediaType", "filename", "metadata"] {
-        if let Some(value) = any_case_member(part, name) {
+        if let Some(value) = camel_or_snake_member(part, name) {
             normalized[name] = value.clone();
         }
     }
@@ -245,13 +248,13 @@ fn parse_configuration(
             bool_member(&config, "blocking")?.map(|blocks| !blocks),
         ),
     };
-    if any_case_member(&config, push_member).is_some() {
+    if camel_or_snake_member(&config, push_member).is_some() {
         return Err(A2aError::new(
             A2aErrorKind::PushNotSupported,
             "This agent does not send push notifications. Leave the configuration out and poll the task.",
         ));
     }
-    let modes = match any_case_member(&config, "acceptedOutputModes") {
+    let modes = match camel_or_snake_member(&config, "acceptedOutputModes") {
         None => Vec::new(),
         Some(Value::Array(modes)) => modes.clone(),
         Some(_) => {

@@ -80,7 +80,7 @@ pub(super) fn parse_intent(incoming: &IncomingMessage) -> Result<Intent, A2aErro
         _ => return Ok(intent_from_text(text)),
     };
     match skill {
-        FIND_AGENTS => find_intent(request, text),
+        FIND_AGENTS => find_agents_intent(request, text),
         DESCRIBE_AGENT => agent_intent(request, text, Intent::DescribeAgent),
         CHECK_AGENT => agent_intent(request, text, Intent::CheckAgent),
         _ => Err(A2aError::invalid_params(format!(
@@ -90,7 +90,10 @@ pub(super) fn parse_intent(incoming: &IncomingMessage) -> Result<Intent, A2aErro
 }
 
 /// The intent to search, from the data part without `skill` or from the text.
-fn find_intent(request: Option<&Map<String, Value>>, text: &str) -> Result<Intent, A2aError> {
+fn find_agents_intent(
+    request: Option<&Map<String, Value>>,
+    text: &str,
+) -> Result<Intent, A2aError> {
     if let Some(request) =
         request.filter(|request| request.len() > usize::from(request.contains_key("skill")))
     {

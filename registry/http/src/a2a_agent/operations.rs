@@ -53,7 +53,7 @@ impl OperationRequest<'_> {
             A2aOperation::SendMessage => {
                 let incoming = incoming_message::parse_send_params(params, version)?;
                 let history = incoming.configuration.history_length;
-                let task = send_message::send_and_wait(context, self.caller, incoming).await?;
+                let task = send_message::execute_message(context, self.caller, incoming).await?;
                 let task = wire_format::task_json(task, history, true);
                 match version {
                     ProtocolVersion::V1 => wire_format::json_object([("task", task)]),

@@ -14,7 +14,7 @@ use super::protocol_version::request_version;
 use super::task_stream::EventEncoding;
 use crate::problems::problem::Problem;
 use crate::requests::auth::Anyone;
-use crate::requests::body::RawBody;
+use crate::requests::body::PendingBody;
 use crate::requests::path_parameters::decode_path_part;
 use crate::requests::server_state::ServerState;
 
@@ -25,10 +25,10 @@ macro_rules! handlers {
         pub(crate) async fn $handler(
             request: HttpRequest,
             caller: Anyone,
-            body: RawBody,
+            body: PendingBody,
             state: web::Data<ServerState>,
         ) -> Result<HttpResponse, Problem> {
-            answer(A2aOperation::$operation, &request, &caller, body, &state).await
+            run_rest_operation(A2aOperation::$operation, &request, &caller, body, &state).await
         }
     )+};
 }
@@ -46,19 +46,21 @@ handlers! {
 
 /// Runs an operation. The body is always read, even if the operation takes no parameters from it, such as a
 /// cancellation.
-async fn answer(
+async fn run_rest_operation(
     operation: A2aOperation,
     request: &HttpRequest,
     caller: &Caller,
-    body: RawBody,
+    body: PendingBody,
     state: &web::Data<ServerState>,
 ) -> Result<HttpResponse, Problem> {
     let config = state.context.config();
     if !config.a2a.enabled {
-        return Err(AppError::no_address().into());
+        return Err(AppError::no_resource().into());
     }
     let is_json = body.is_json();
-    let bytes = body.read(config.limits.json_bytes).await?;
+    let bytes = body
+        .read_and_reauthenticate(config.limits.json_bytes)
+        .await?;
     let execution = async {
         request_version(request, false)?;
         let params = match operation {

@@ -13,7 +13,7 @@ use super::task_stream::EventEncoding;
 use crate::middleware::envelope::accepts_media_type;
 use crate::problems::problem::Problem;
 use crate::requests::auth::Anyone;
-use crate::requests::body::RawBody;
+use crate::requests::body::PendingBody;
 use crate::requests::server_state::ServerState;
 
 const MAX_METHOD_CHARS: usize = 60;
@@ -21,12 +21,12 @@ const MAX_METHOD_CHARS: usize = 60;
 pub(crate) async fn rpc_call(
     request: HttpRequest,
     caller: Anyone,
-    body: RawBody,
+    body: PendingBody,
     state: web::Data<ServerState>,
 ) -> Result<HttpResponse, Problem> {
     let config = state.context.config();
     if !config.a2a.enabled {
-        return Err(AppError::no_address().into());
+        return Err(AppError::no_resource().into());
     }
     if !body.is_json() {
         let fault = A2aError::new(
@@ -35,7 +35,9 @@ pub(crate) async fn rpc_call(
         );
         return Ok(fault.rpc_response(&Value::Null));
     }
-    let bytes = body.read(config.limits.json_bytes).await?;
+    let bytes = body
+        .read_and_reauthenticate(config.limits.json_bytes)
+        .await?;
     let rpc_request = match rpc::parse_request(&bytes) {
         Ok(call) => call,
         Err((id, fault)) => return Ok(fault.rpc_response(&id)),

@@ -8,7 +8,7 @@ use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::task_state::TaskState;
 use a2a_registry_domain::timestamp::HOUR;
 use a2a_registry_store::StoredEnum;
-use a2a_registry_store::a2a_tasks::{TaskUpdate, last_search_in_context};
+use a2a_registry_store::a2a_tasks::{TaskUpdate, last_search_continuation};
 use a2a_registry_store::entity::a2a_task;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use super::incoming_message::{IncomingMessage, SendMessageConfiguration};
 use super::intent::{Intent, parse_intent};
 use super::task_insert_queue::insert_task;
 use super::task_outcome::{OutcomeKind, TaskOutcome};
-use super::tasks::{LoadedTask, change_task, load_task, owner_id};
+use super::tasks::{LoadedTask, change_task, load_task, task_owner_id};
 use super::wire_format;
 
 /// Maximum number of messages of one task, including those of this agent.
@@ -41,7 +41,7 @@ struct TaskRun {
 }
 
 /// Executes the intent of a message and returns the finished task.
-pub(super) async fn send_and_wait(
+pub(super) async fn execute_message(
     context: &Arc<AppContext>,
     caller: &Caller,
     incoming: IncomingMessage,
@@ -67,7 +67,7 @@ pub(super) async fn start_task(
     let task = job.task.clone();
     let (context, caller) = (Arc::clone(context), caller.clone());
     tokio::spawn(async move {
-        if let Err(error) = finish_task(&context, &caller, job).await {
+        if let Err(error) = run_started_task(&context, &caller, job).await {
             // The task fails automatically once it exceeds its work time.
             tracing::warn!(
                 error = error.log_message(),
@@ -79,7 +79,7 @@ pub(super) async fn start_task(
 }
 
 /// Finishes a working task, unless it was canceled meanwhile.
-async fn finish_task(
+async fn run_started_task(
     context: &AppContext,
     caller: &Caller,
     mut run: TaskRun,
@@ -93,7 +93,7 @@ async fn finish_task(
     });
     let since = Some(run.task.row.updated_at);
     run.complete(context, done).await?;
-    let (id, change) = (run.task.row.id, run.to_change());
+    let (id, change) = (run.task.row.id, run.to_task_update());
     change_task(context, id, &[TaskState::Working], since, change).await?;
     Ok(())
 }
@@ -107,7 +107,7 @@ impl TaskRun {
         let (outcome, outcome_json, next_request) = limit_outcome(result, self.configuration)?;
         let at = transition_time(context, self, next_request.is_some()).await?;
         let task = &mut self.task;
-        task.state = final_state(&outcome.outcome);
+        task.state = resulting_state(&outcome.outcome);
         task.outcome = Some(outcome);
         task.row.state = StoredEnum::from(task.state);
         task.row.outcome = Some(outcome_json);
@@ -116,7 +116,7 @@ impl TaskRun {
         Ok(())
     }
 
-    fn to_change(&self) -> TaskUpdate {
+    fn to_task_update(&self) -> TaskUpdate {
         let row = &self.task.row;
         TaskUpdate {
             state: self.task.state,
@@ -134,7 +134,7 @@ impl TaskRun {
             return Ok(insert_task(context, row.clone()).await?);
         }
         let (waiting, since) = ([TaskState::InputRequired], self.waiting_since);
-        match change_task(context, row.id, &waiting, since, self.to_change()).await? {
+        match change_task(context, row.id, &waiting, since, self.to_task_update()).await? {
             true => Ok(()),
             false => Err(no_more_messages_error()),
         }
@@ -154,7 +154,8 @@ async fn transition_time(
     if !is_search || !run.is_existing_context {
         return Ok(now);
     }
-    let last = last_search_in_context(&context.store, row.account_id, &row.context_id, now).await?;
+    let last =
+        last_search_continuation(&context.store, row.account_id, &row.context_id, now).await?;
     Ok(last.map_or(now, |(_, at)| now.max(at.saturating_add(1))))
 }
 
@@ -184,7 +185,7 @@ fn limit_outcome(
     Ok((outcome, outcome_json, next_request))
 }
 
-fn final_state(outcome: &OutcomeKind) -> TaskState {
+fn resulting_state(outcome: &OutcomeKind) -> TaskState {
     match outcome {
         OutcomeKind::Found(_) | OutcomeKind::About { .. } | OutcomeKind::Missing { .. } => {
             TaskState::Completed
@@ -234,8 +235,8 @@ async fn prepare_run(
     let retention = i64::from(context.config.a2a.task_hours) * HOUR;
     let row = a2a_task::Model {
         id,
-        account_id: owner_id(caller),
-        sender: anonymous_sender(context, caller),
+        account_id: task_owner_id(caller),
+        sender: anonymous_sender_key(context, caller),
         context_id,
         state: StoredEnum::from(TaskState::Working),
         history: history_json(&history)?,
@@ -288,8 +289,8 @@ fn history_json(history: &[Value]) -> Result<String, A2aError> {
 }
 
 /// The key by which tasks of a caller without an account are counted. The address itself is not stored.
-fn anonymous_sender(context: &AppContext, caller: &Caller) -> Option<i64> {
-    let network = caller.network.filter(|_| owner_id(caller).is_none())?;
+fn anonymous_sender_key(context: &AppContext, caller: &Caller) -> Option<i64> {
+    let network = caller.network.filter(|_| task_owner_id(caller).is_none())?;
     let number = context
         .page_token_signer
         .hash_texts(&["a2a sender", &network.to_string()]);
@@ -341,7 +342,7 @@ mod tests {
             next_request: Some("next".into()),
         };
         let (answered, _, more) = limit_outcome(done, WANTS).unwrap();
-        assert_eq!(final_state(&answered.outcome), TaskState::Completed);
+        assert_eq!(resulting_state(&answered.outcome), TaskState::Completed);
         assert_eq!(more.as_deref(), Some("next"));
         let shown = answered.into_artifact().unwrap();
         let response = json!({"results": [], "pageToken": "next"});
@@ -359,7 +360,7 @@ mod tests {
             data: Some(json!("x".repeat(MAX_OUTCOME_BYTES))),
         };
         let (answered, written, _) = limit_outcome(about.into(), WANTS).unwrap();
-        assert_eq!(final_state(&answered.outcome), TaskState::Completed);
+        assert_eq!(resulting_state(&answered.outcome), TaskState::Completed);
         assert!(written.len() < MAX_OUTCOME_BYTES);
         let shown = answered.into_artifact().unwrap();
         let text = json!([{"text": "about x", "mediaType": "text/plain"}]);

@@ -60,7 +60,7 @@ async fn insert_rows(context: &AppContext, rows: Vec<a2a_task::Model>) -> Result
         sender: config.anonymous_tasks_per_address.into(),
         anonymous: config.anonymous_tasks.into(),
     };
-    write.insert_tasks(rows, bounds).await?;
+    write.insert_and_trim_tasks(rows, bounds).await?;
     write.commit().await?;
     Ok(())
 }

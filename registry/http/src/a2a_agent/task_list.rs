@@ -17,7 +17,7 @@ use super::incoming_message::{
     bool_member, history_length_member, identifier_member, number_member, text_member,
 };
 use super::task_outcome::MAX_ENTRY_BYTES;
-use super::tasks::{LoadedTask, owner_id, redact_tasks};
+use super::tasks::{LoadedTask, redact_tasks, task_owner_id};
 use super::wire_format;
 
 const DEFAULT_PAGE_SIZE: u64 = 50;
@@ -48,7 +48,7 @@ pub(super) async fn list_tasks(
     } else {
         requested_size
     };
-    let (filter, matches_nothing) = parse_filter(params)?;
+    let (filter, matches_nothing) = parse_task_filter(params)?;
     let canonical = format!("a2a tasks {filter:?}");
     let cursor: Option<TaskCursor> = match text_member(params, "pageToken")? {
         Some(token) => Some(
@@ -59,7 +59,7 @@ pub(super) async fn list_tasks(
         None => None,
     };
     let mut page = json!({"tasks": [], "nextPageToken": "", "pageSize": size, "totalSize": 0});
-    let Some(account) = owner_id(caller).filter(|_| !matches_nothing) else {
+    let Some(account) = task_owner_id(caller).filter(|_| !matches_nothing) else {
         return Ok(page);
     };
     let columns = TaskProjection {
@@ -70,8 +70,8 @@ pub(super) async fn list_tasks(
             &STATES_WITH_MESSAGE
         },
     };
-    let read = read_page(context, account, &filter, cursor, size, columns);
-    let TaskRows {
+    let read = read_task_page(context, account, &filter, cursor, size, columns);
+    let TaskRowPage {
         total,
         next_cursor: next,
         rows,
@@ -81,7 +81,7 @@ pub(super) async fn list_tasks(
     if let Some(position) = cut_at.or(next) {
         let token = context
             .page_token_signer
-            .sign(&canonical, caller, &position);
+            .sign_position(&canonical, caller, &position);
         page["nextPageToken"] = token.into();
     }
     page["tasks"] = Value::Array(written);
@@ -132,26 +132,26 @@ async fn render_tasks(
 type TaskCursor = (i64, Uuid);
 type TaskWithCursor = (TaskCursor, a2a_task::Model);
 
-struct TaskRows {
+struct TaskRowPage {
     total: u64,
     /// Cursor of the last task, if another page follows.
     next_cursor: Option<TaskCursor>,
     rows: Vec<TaskWithCursor>,
 }
 
-async fn read_page(
+async fn read_task_page(
     context: &AppContext,
     account: Uuid,
     filter: &TaskFilter,
     cursor: Option<TaskCursor>,
     size: u64,
     columns: TaskProjection,
-) -> Result<TaskRows, AppError> {
+) -> Result<TaskRowPage, AppError> {
     let (store, now) = (&context.store, context.now().0);
     let total = a2a_tasks::task_count(store, account, filter, now).await?;
     let heads = a2a_tasks::task_positions(store, account, filter, cursor, size + 1, columns, now);
     let mut heads = heads.await?;
-    let fit = count_fitting(&heads).min(usize::try_from(size).unwrap_or(usize::MAX));
+    let fit = count_fitting_tasks(&heads).min(usize::try_from(size).unwrap_or(usize::MAX));
     let has_more = fit < heads.len();
     heads.truncate(fit);
     let ids = heads.iter().map(|head| head.id).collect();
@@ -159,7 +159,7 @@ async fn read_page(
     let mut rows: HashMap<Uuid, a2a_task::Model> =
         rows.into_iter().map(|row| (row.id, row)).collect();
     let last = heads.last().filter(|_| has_more);
-    Ok(TaskRows {
+    Ok(TaskRowPage {
         total,
         next_cursor: last.map(|last| (last.updated_at, last.id)),
         rows: heads
@@ -170,7 +170,7 @@ async fn read_page(
 }
 
 /// Number of tasks that fit on a page, at least one.
-fn count_fitting(heads: &[TaskPosition]) -> usize {
+fn count_fitting_tasks(heads: &[TaskPosition]) -> usize {
     let mut bytes: i64 = 0;
     let fitting = heads.iter().take_while(|head| {
         bytes = bytes.saturating_add(head.bytes);
@@ -180,7 +180,7 @@ fn count_fitting(heads: &[TaskPosition]) -> usize {
 }
 
 /// Parses the filter. The flag is `true` if the filter matches no task, because tasks here never enter the state.
-fn parse_filter(params: &Map<String, Value>) -> Result<(TaskFilter, bool), A2aError> {
+fn parse_task_filter(params: &Map<String, Value>) -> Result<(TaskFilter, bool), A2aError> {
     let status = text_member(params, "status")?.filter(|text| *text != "TASK_STATE_UNSPECIFIED");
     let state = status.map(wire_format::parse_state).transpose();
     let state = state.map_err(|()| {
@@ -226,7 +226,7 @@ mod tests {
                     bytes: *bytes,
                 })
                 .collect();
-            assert_eq!(count_fitting(&heads), expected, "{sizes:?}");
+            assert_eq!(count_fitting_tasks(&heads), expected, "{sizes:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use a2a_registry_core::agents::policy_attributes::visibility_labels_by_agent;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
-use a2a_registry_core::text::make_hidden_visible;
+use a2a_registry_core::text::show_hidden_in_json;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::is_visible_to;
 use a2a_registry_store::agents;
@@ -61,7 +61,7 @@ pub(super) enum OutcomeKind {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct FoundAgentsPage {
-    pub(super) results: Vec<(Uuid, StoredResult)>,
+    pub(super) results: Vec<(Uuid, StoredSearchResult)>,
     /// The other members of the Agentic Resource Discovery search response.
     pub(super) rest: Map<String, Value>,
     /// Number of matching agents without a URN; counted for the first page only.
@@ -76,7 +76,7 @@ pub(super) struct FoundAgentsPage {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StoredResult {
+pub(super) struct StoredSearchResult {
     identifier: String,
     score: u8,
 }
@@ -93,7 +93,7 @@ impl TaskOutcome {
     }
 
     /// Identifiers of the agents on the page. A stored outcome has no entries for them.
-    pub(super) fn identifiers(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn entry_identifiers(&self) -> impl Iterator<Item = &str> {
         let results = match &self.outcome {
             OutcomeKind::Found(page) => page.results.as_slice(),
             _ => &[],
@@ -115,7 +115,7 @@ impl TaskOutcome {
         let mut metadata = Map::new();
         let (name, text, data) = match self.outcome {
             OutcomeKind::Found(mut page) => {
-                page.drop_largest_entries();
+                page.sanitize_and_limit_entries();
                 let text = text_rendering::found_agents_text(&page);
                 for (name, number) in [
                     ("leftOut", page.left_out as u64),
@@ -144,7 +144,7 @@ impl TaskOutcome {
             parts.push(part("text", text.into(), "text/plain"));
         }
         let mut data = data.filter(|_| self.data);
-        data.iter_mut().for_each(make_hidden_visible);
+        data.iter_mut().for_each(show_hidden_in_json);
         parts.extend(data.map(|data| part("data", data, "application/json")));
         let mut artifact = json_object([
             ("artifactId", ARTIFACT_ID.into()),
@@ -183,7 +183,7 @@ impl TaskOutcome {
     }
 
     /// The agents in this outcome, except those on a page, whose visibility depends on their entries.
-    pub(super) fn agent_ids(&self) -> Vec<Uuid> {
+    pub(super) fn unpaged_agent_ids(&self) -> Vec<Uuid> {
         match &self.outcome {
             OutcomeKind::About { agent, .. } => vec![*agent],
             OutcomeKind::Question { choices, .. } => choices.iter().map(|one| one.agent).collect(),
@@ -194,7 +194,7 @@ impl TaskOutcome {
     }
 
     /// Removes the agents in [`agent_ids`](Self::agent_ids) that are not visible.
-    pub(super) fn retain_visible(&mut self, visible: &HashSet<Uuid>) {
+    pub(super) fn retain_visible_agents(&mut self, visible: &HashSet<Uuid>) {
         match &mut self.outcome {
             OutcomeKind::Question { choices, .. } => {
                 choices.retain(|choice| visible.contains(&choice.agent));
@@ -219,17 +219,17 @@ impl TaskOutcome {
 impl FoundAgentsPage {
     /// Adds an agent with its result, which must have an identifier and a score.
     pub(super) fn add_result(&mut self, agent: Uuid, result: Value) {
-        if let Ok(kept) = StoredResult::deserialize(&result) {
+        if let Ok(kept) = StoredSearchResult::deserialize(&result) {
             self.results.push((agent, kept));
             self.entries.push(result);
         }
     }
 
     /// Makes hidden characters visible, and drops the largest entries until the rest fit into the size limit.
-    fn drop_largest_entries(&mut self) {
+    fn sanitize_and_limit_entries(&mut self) {
         // Before measuring, because visible characters are longer.
         let members = self.entries.iter_mut().chain(self.rest.values_mut());
-        members.for_each(make_hidden_visible);
+        members.for_each(show_hidden_in_json);
         let sizes = self.entries.iter().map(|entry| entry.to_string().len());
         let mut by_size: Vec<(usize, usize)> = sizes.zip(0..).collect();
         by_size.sort_unstable();
@@ -252,7 +252,7 @@ impl FoundAgentsPage {
     }
 }
 
-pub(super) async fn visible_agents(
+pub(super) async fn visible_agent_ids(
     context: &AppContext,
     caller: &Caller,
     mut ids: Vec<Uuid>,
@@ -338,7 +338,7 @@ mod tests {
         let written = page(&[hidden, seen]).to_stored_json().unwrap();
         assert!(!written.contains("displayName"), "{written}");
         let mut both: TaskOutcome = serde_json::from_str(&written).unwrap();
-        let identifiers: Vec<String> = both.identifiers().map(str::to_owned).collect();
+        let identifiers: Vec<String> = both.entry_identifiers().map(str::to_owned).collect();
         assert_eq!(identifiers, [hidden.to_string(), seen.to_string()]);
         let entry = json!({"identifier": seen.to_string(), "displayName": "x"});
         let entries = HashMap::from([(seen.to_string(), entry.to_string().into_bytes())]);
@@ -355,7 +355,7 @@ mod tests {
             },
             ..page(&[])
         };
-        about.retain_visible(&visible);
+        about.retain_visible_agents(&visible);
         let missing = OutcomeKind::Missing {
             skill: "describe-agent".into(),
             asked: "x".into(),
@@ -374,7 +374,7 @@ mod tests {
             ..page(&[])
         };
         let mut asked = question(vec![choice(seen), choice(hidden)]);
-        asked.retain_visible(&visible);
+        asked.retain_visible_agents(&visible);
         assert_eq!(asked, question(vec![choice(seen)]));
     }
 

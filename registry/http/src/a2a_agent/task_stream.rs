@@ -25,10 +25,10 @@ use uuid::Uuid;
 use super::error::{EVENT_STREAM, NO_STORE};
 use super::operations::OperationRequest;
 use super::protocol_version::ProtocolVersion;
-use super::tasks::{LoadedTask, is_work_overdue, load_task, owner_id};
+use super::tasks::{LoadedTask, is_work_overdue, load_task, task_owner_id};
 use super::{rpc, v0_3, wire_format};
 use crate::limits::stream_limit::StreamPermit;
-use crate::middleware::envelope::bypass_layers;
+use crate::middleware::envelope::prevent_body_changes;
 use crate::requests::auth::bearer_token;
 
 /// How often a stream checks whether its task has changed, because another replica may change it, and whether its
@@ -104,7 +104,7 @@ pub(super) fn stream_task(
         .insert_header((header::CACHE_CONTROL, NO_STORE))
         .streaming(task_stream.into_stream());
     // A compressor would buffer events.
-    bypass_layers(response.headers_mut());
+    prevent_body_changes(response.headers_mut());
     response
 }
 
@@ -171,7 +171,7 @@ impl TaskStream {
     /// Whether the task differs from the state last sent, or exceeds its work time; `None` if the task was deleted.
     async fn has_task_changed(&self) -> Option<bool> {
         let (store, now) = (&self.context.store, self.context.now().0);
-        let read = a2a_tasks::live_task_state(store, owner_id(&self.caller), self.id, now);
+        let read = a2a_tasks::live_task_state(store, task_owner_id(&self.caller), self.id, now);
         let (state, since) = read.await.ok()??;
         let state = state.known_value()?;
         Some((state, since) != self.last_state || is_work_overdue(&self.context, state, since))

@@ -15,7 +15,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::{A2aError, A2aErrorKind};
-use super::task_outcome::{OutcomeKind, TaskOutcome, visible_agents};
+use super::task_outcome::{OutcomeKind, TaskOutcome, visible_agent_ids};
 use crate::ard::{ard_base_url, visible_entries};
 
 /// Maximum work time of a task. A task that takes longer belongs to a process that has ended.
@@ -61,20 +61,20 @@ pub(super) async fn redact_tasks(
     tasks: &mut [LoadedTask],
 ) -> Result<(), AppError> {
     let answers = || tasks.iter().filter_map(|task| task.outcome.as_ref());
-    let identifiers = answers().flat_map(TaskOutcome::identifiers);
+    let identifiers = answers().flat_map(TaskOutcome::entry_identifiers);
     let identifiers: Vec<String> = identifiers.map(str::to_owned).collect();
-    let agents = answers().flat_map(TaskOutcome::agent_ids).collect();
-    let visible_ids = visible_agents(context, caller, agents).await?;
+    let agents = answers().flat_map(TaskOutcome::unpaged_agent_ids).collect();
+    let visible_ids = visible_agent_ids(context, caller, agents).await?;
     let entries = visible_entries(context, caller, identifiers).await?;
     let source = ard_base_url(context);
     for answered in tasks.iter_mut().filter_map(|task| task.outcome.as_mut()) {
-        answered.retain_visible(&visible_ids);
+        answered.retain_visible_agents(&visible_ids);
         answered.fill_entries(&entries, &source);
     }
     Ok(())
 }
 
-pub(super) fn owner_id(caller: &Caller) -> Option<Uuid> {
+pub(super) fn task_owner_id(caller: &Caller) -> Option<Uuid> {
     let account = caller.account.as_ref();
     let account = account.filter(|account| account.has_permission(Permission::Read));
     account.map(|account| account.id)
@@ -87,7 +87,7 @@ pub(super) async fn load_task(
     id: &str,
 ) -> Result<LoadedTask, A2aError> {
     let id: Uuid = id.parse().map_err(|_| A2aError::task_not_found())?;
-    let mut task = read_task(context, caller, id).await?;
+    let mut task = load_unredacted_task(context, caller, id).await?;
     if is_work_overdue(context, task.state, task.row.updated_at) {
         let text =
             "The registry was restarted while it processed this task. Send the message again.";
@@ -99,10 +99,10 @@ pub(super) async fn load_task(
             data: true,
             outcome: kind,
         };
-        let change = ending_change(context, TaskState::Failed, Some(failed.to_stored_json()?));
+        let change = ending_task_update(context, TaskState::Failed, Some(failed.to_stored_json()?));
         let since = Some(task.row.updated_at);
         change_task(context, id, &[TaskState::Working], since, change).await?;
-        task = read_task(context, caller, id).await?;
+        task = load_unredacted_task(context, caller, id).await?;
     }
     redact_tasks(context, caller, std::slice::from_mut(&mut task)).await?;
     Ok(task)
@@ -113,12 +113,12 @@ pub(super) fn is_work_overdue(context: &AppContext, state: TaskState, since: i64
     state == TaskState::Working && context.now().0 - since > MAX_WORK_TIME
 }
 
-async fn read_task(
+async fn load_unredacted_task(
     context: &AppContext,
     caller: &Caller,
     id: Uuid,
 ) -> Result<LoadedTask, A2aError> {
-    let row = a2a_tasks::live_task(&context.store, owner_id(caller), id, context.now().0)
+    let row = a2a_tasks::live_task(&context.store, task_owner_id(caller), id, context.now().0)
         .await
         .map_err(AppError::from)?;
     Ok(LoadedTask::from_row(
@@ -144,7 +144,11 @@ pub(super) async fn change_task(
     Ok(changed)
 }
 
-fn ending_change(context: &AppContext, state: TaskState, outcome: Option<String>) -> TaskUpdate {
+fn ending_task_update(
+    context: &AppContext,
+    state: TaskState,
+    outcome: Option<String>,
+) -> TaskUpdate {
     TaskUpdate {
         state,
         history: None,
@@ -169,7 +173,7 @@ pub(super) async fn cancel_task(
     if task.state.is_terminal() {
         return Err(already_ended());
     }
-    let change = ending_change(context, TaskState::Canceled, None);
+    let change = ending_task_update(context, TaskState::Canceled, None);
     if !change_task(context, task.row.id, &OPEN_STATES, None, change).await? {
         return Err(already_ended());
     }

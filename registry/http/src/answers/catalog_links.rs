@@ -4,9 +4,9 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 
 /// Marker in the application data that adds links to the catalog (RFC 8288) to every page.
 #[derive(Debug, Clone, Copy)]
-pub struct CatalogLinks;
+pub struct CatalogLinkHeader;
 
-impl CatalogLinks {
+impl CatalogLinkHeader {
     const LINK_HEADER: HeaderValue = HeaderValue::from_static(
         "</.well-known/ard.json>; rel=\"ard\", </.well-known/ai-catalog.json>; rel=\"ai-catalog\"; \
          type=\"application/ai-catalog+json\"",

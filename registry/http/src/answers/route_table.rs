@@ -100,7 +100,7 @@ fn literal_length(pattern: &str) -> usize {
 pub async fn handle_unrouted(request: HttpRequest) -> HandlerResult {
     let route_table = request.app_data::<&'static RouteTable>();
     let Some(entry) = route_table.and_then(|addresses| addresses.find(request.path())) else {
-        return Err(AppError::no_address().into());
+        return Err(AppError::no_resource().into());
     };
     let allow = entry.allow.as_str();
     if request.method() == Method::OPTIONS {

@@ -68,7 +68,7 @@ pub async fn collection_put(
     let (name, content) = (&collection.0, &content.0);
     let found =
         actions::collection_put(&caller.context, &caller, name, content, &precondition.0).await?;
-    response::changed_resource(&found)
+    response::changed_resource_response(&found)
 }
 
 /// Delete a collection but keep its agents

@@ -26,7 +26,7 @@ use utoipa::IntoParams;
 
 use crate::answers::response::{self, HandlerResult};
 use crate::limits::stream_limit::StreamPermit;
-use crate::middleware::envelope::{HeadRequest, accepts_media_type, bypass_layers};
+use crate::middleware::envelope::{HeadRequest, accepts_media_type, prevent_body_changes};
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
 use crate::requests::auth::{Administer, ReadEvents, Require, bearer_token};
@@ -159,7 +159,7 @@ fn stream_events(
     };
     let mut response = response.streaming(event_stream.into_stream());
     // A compressor would buffer events.
-    bypass_layers(response.headers_mut());
+    prevent_body_changes(response.headers_mut());
     Ok(response)
 }
 
@@ -179,7 +179,7 @@ impl EventStream {
         futures::stream::unfold(self, |mut event_stream| async move {
             let shutdown = event_stream.shutdown.clone();
             let part = shutdown
-                .run_until_cancelled(event_stream.next())
+                .run_until_cancelled(event_stream.next_frames())
                 .await
                 .flatten()?;
             Some((Ok(part), event_stream))
@@ -187,7 +187,7 @@ impl EventStream {
     }
 
     /// Next frames of the stream; `None` if the stream ends. Clients resume with `Last-Event-ID`.
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next_frames(&mut self) -> Option<Bytes> {
         if !self.is_started {
             self.is_started = true;
             // Sent immediately, so that the caller sees that the stream is open.
@@ -233,7 +233,9 @@ impl EventStream {
         if let Some(token) = &self.token {
             self.caller = authenticate_token(&self.context, token).await.ok()?;
         }
-        self.caller.require(Permission::ReadEvents).ok()?;
+        self.caller
+            .require_permission(Permission::ReadEvents)
+            .ok()?;
         Some(())
     }
 }

@@ -3,7 +3,7 @@
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::health::readiness::{Readiness, check_readiness};
 use a2a_registry_core::metrics::GaugeValues;
-use a2a_registry_core::search::count_listed_agents;
+use a2a_registry_core::search::count_public_agents;
 use a2a_registry_core::visits::outage::breaker_open_since;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -82,7 +82,7 @@ pub async fn readyz(
     };
     match serde_json::to_value(&readiness) {
         Ok(Value::Object(members)) => Err(Problem::new(&problem_kinds::NOT_READY, detail)
-            .with_members(members)
+            .with_extension_members(members)
             .with_retry_after(5)),
         _ => Err(AppError::internal("readiness is not a JSON object").into()),
     }
@@ -110,7 +110,9 @@ pub async fn metrics(
     match state.context.config().server.metrics_listen {
         None if sees_details => metrics_response(state).await,
         None => {
-            let text = state.metrics.encode_process(count_open_streams(&state));
+            let text = state
+                .metrics
+                .encode_process_metrics(count_open_streams(&state));
             openmetrics_response(text)
         }
         Some(_) => metrics_not_found().await,
@@ -119,7 +121,7 @@ pub async fn metrics(
 
 /// Responds with 404 where metrics are not served.
 pub async fn metrics_not_found() -> HandlerResult {
-    Err(AppError::no_address().into())
+    Err(AppError::no_resource().into())
 }
 
 pub async fn metrics_response(state: web::Data<ServerState>) -> HandlerResult {
@@ -129,10 +131,10 @@ pub async fn metrics_response(state: web::Data<ServerState>) -> HandlerResult {
     let text = state.metrics.encode_all(GaugeValues {
         applied_seq,
         index_lag: appended.saturating_sub(applied_seq).max(0),
-        agents: count_listed_agents(&state.context).await,
+        agents: count_public_agents(&state.context).await,
         streams: count_open_streams(&state),
         breaker_open: breaker_open_since(&state.context).is_some(),
-        damaged_cards: i64::try_from(state.context.damaged_cards()).unwrap_or(i64::MAX),
+        damaged_cards: i64::try_from(state.context.damaged_card_count()).unwrap_or(i64::MAX),
     });
     openmetrics_response(text)
 }
@@ -149,7 +151,7 @@ fn can_see_details(auditor: Result<PermissionCheck<ReadEvents>, Problem>) -> Res
 
 /// Number of open event and task streams.
 fn count_open_streams(state: &ServerState) -> i64 {
-    i64::try_from(state.stream_limiter.count()).unwrap_or(i64::MAX)
+    i64::try_from(state.stream_limiter.count_open_streams()).unwrap_or(i64::MAX)
 }
 
 fn openmetrics_response(text: Result<String, std::fmt::Error>) -> HandlerResult {

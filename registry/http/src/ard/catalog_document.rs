@@ -4,14 +4,14 @@ use a2a_crawler::catalog::is_publisher_domain;
 use a2a_registry_api::ard::{Entry, REGISTRY_TYPE};
 use a2a_registry_core::agents::catalog_entry::{any_entry_filter, urn_publisher};
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::database_health::require_recent_contact;
+use a2a_registry_core::database_health::require_recent_database_contact;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::process_state::cached_catalog::CachedCatalog;
 use a2a_registry_core::protocol_versions;
 use a2a_registry_core::search_pool::run_search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_search::{ListKey, ListRequest, ListValue};
+use a2a_registry_search::{ListRequest, ListSortKey, ListSortValue};
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
@@ -47,7 +47,7 @@ struct CatalogHost {
 /// Catalog of the public agents, rebuilt when the index has changed.
 pub(crate) async fn published_catalog(context: &AppContext) -> Result<CachedCatalog> {
     require_ard_enabled(context)?;
-    require_recent_contact(context)?;
+    require_recent_database_contact(context)?;
     let labels = Caller::default().labels(&context.policy_sets.enforced_set());
     let key = format!(
         "{} {} {}",
@@ -61,7 +61,7 @@ pub(crate) async fn published_catalog(context: &AppContext) -> Result<CachedCata
     }
     let mut request = ListRequest {
         visible_to: labels,
-        sort_order: vec![(ListKey::Updated, true)],
+        sort_order: vec![(ListSortKey::Updated, true)],
         limit: MAX_AGENTS,
         max_bytes: Some(MAX_ROW_BYTES),
         ..ListRequest::default()
@@ -73,11 +73,11 @@ pub(crate) async fn published_catalog(context: &AppContext) -> Result<CachedCata
     .await?;
     let newest = page.rows.first().and_then(|row| row.position.first());
     let changed_at = match newest {
-        Some(ListValue::Time(time)) => Timestamp(*time),
+        Some(ListSortValue::Time(time)) => Timestamp(*time),
         _ => Timestamp(0),
     };
     let mut entries: Vec<Entry> = registry_entry(context).into_iter().collect();
-    entries.extend(take_within_limit(
+    entries.extend(take_entries_within_limit(
         complete_entries(context, &page.rows).await?,
     ));
     let document = CatalogDocument {
@@ -100,7 +100,7 @@ pub(crate) async fn published_catalog(context: &AppContext) -> Result<CachedCata
 }
 
 /// Takes the first entries that fit into [`MAX_ENTRY_BYTES`].
-fn take_within_limit(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
+fn take_entries_within_limit(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
     let mut bytes = 0;
     entries.into_iter().take_while(move |entry| {
         bytes += serde_json::to_vec(entry).map_or(0, |entry| entry.len() + 1);

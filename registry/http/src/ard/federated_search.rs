@@ -57,7 +57,7 @@ pub(super) async fn search_with_peers(
         },
     };
     let source = search.scope.base_url(context);
-    let token = |position: FederatedCursor| signer.sign(&query_key, caller, &position);
+    let token = |position: FederatedCursor| signer.sign_position(&query_key, caller, &position);
     let own_page = |found: &SearchResults, max_score: u8, missing: Vec<String>| {
         let next = found.next_page_token.clone();
         let next = next.and_then(|next| token(FederatedCursor::Own(next, max_score)));
@@ -79,7 +79,7 @@ pub(super) async fn search_with_peers(
     let merged_results = &context.federation.merged_results;
     let (list, missing) = match merged_results.get(&key) {
         Some(list) => (list, Vec::new()),
-        None => match query_and_merge(context, caller, search, request, offset).await? {
+        None => match search_and_merge_peers(context, caller, search, request, offset).await? {
             (FederatedResults::Own(found), missing) => {
                 return Ok(own_page(&found, MAX_SCORE, missing));
             }
@@ -93,7 +93,7 @@ pub(super) async fn search_with_peers(
     let end = (offset + search.page_size as usize).min(list.results.len());
     let page = list.results.get(offset..end).unwrap_or_default();
     let response = SearchResponse {
-        results: retain_visible(context, caller, search, page).await?,
+        results: retain_visible_results(context, caller, search, page).await?,
         referrals: None,
         page_token: next_cursor(&list, key, end).and_then(token),
     };
@@ -135,7 +135,7 @@ enum FederatedResults {
 }
 
 /// Results of this registry and its peers from an offset on, and the peers that returned nothing.
-async fn query_and_merge(
+async fn search_and_merge_peers(
     context: &AppContext,
     caller: &Caller,
     search: &ArdSearch<'_>,
@@ -149,7 +149,7 @@ async fn query_and_merge(
         results: mut answers,
         missing_peers: missing,
     } = query_peers(context, caller, &request.query).await;
-    remove_withheld(context, &mut answers).await?;
+    remove_withheld_results(context, &mut answers).await?;
     let nothing = answers.iter().all(|answer| answer.results.is_empty());
     if nothing && offset == 0 {
         return Ok((FederatedResults::Own(own_page_results), missing));
@@ -176,7 +176,10 @@ async fn query_and_merge(
 /// as if the peers had not sent them, so that nothing reveals which of them are known here. Withholding applies to
 /// whole publishers, because an agent on hold has no URN here while its domain is unproved, and because the response
 /// to a guessed name under a proved domain must not differ from that to an existing one.
-async fn remove_withheld(context: &AppContext, peer_results: &mut [PeerResults]) -> Result<()> {
+async fn remove_withheld_results(
+    context: &AppContext,
+    peer_results: &mut [PeerResults],
+) -> Result<()> {
     let publisher = |result: &SearchResult| {
         let publisher = urn_publisher(&result.entry.identifier);
         publisher.unwrap_or_default().to_owned()
@@ -192,7 +195,7 @@ async fn remove_withheld(context: &AppContext, peer_results: &mut [PeerResults])
 }
 
 /// Removes the local results that the caller may no longer see from a stored list.
-async fn retain_visible(
+async fn retain_visible_results(
     context: &AppContext,
     caller: &Caller,
     search: &ArdSearch<'_>,

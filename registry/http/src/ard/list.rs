@@ -6,18 +6,18 @@ use a2a_registry_core::agents::catalog_entry::{
     LOWERCASE_NAME_ATTRIBUTE, any_entry_filter, normalize_media_type, urn_publisher,
 };
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::database_health::require_recent_contact;
+use a2a_registry_core::database_health::require_recent_database_contact;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::search::engine::MAX_PAGE_BYTES;
 use a2a_registry_core::search_pool::run_search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_search::{AgentProperty, ExactFilter, ListKey, ListRequest, ListValue};
+use a2a_registry_search::{AgentProperty, ExactFilter, ListRequest, ListSortKey, ListSortValue};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use crate::ard::filter_terms::MAX_CONDITIONS;
-use crate::ard::search::page_size;
+use crate::ard::search::validate_page_size;
 use crate::ard::{ArdScope, SURFACE, complete_entries, require_ard_enabled};
 
 const DEFAULT_PAGE_SIZE: u32 = 20;
@@ -57,12 +57,12 @@ pub(crate) async fn list(
     query: &ListQuery,
 ) -> Result<List> {
     require_ard_enabled(context)?;
-    require_recent_contact(context)?;
-    let mut request = parse_filter(query.filter.as_deref().unwrap_or_default())?;
-    request.sort_order = parse_order(query.order_by.as_deref().unwrap_or_default())?;
-    request.limit = page_size(query.page_size, DEFAULT_PAGE_SIZE)? as usize;
+    require_recent_database_contact(context)?;
+    let mut request = parse_list_filter(query.filter.as_deref().unwrap_or_default())?;
+    request.sort_order = parse_sort_order(query.order_by.as_deref().unwrap_or_default())?;
+    request.limit = validate_page_size(query.page_size, DEFAULT_PAGE_SIZE)? as usize;
     request.max_bytes = Some(MAX_PAGE_BYTES);
-    let within = scope.collection_filter(context, caller).await?;
+    let within = scope.load_collection_scope(context, caller).await?;
     let query_key = format!(
         "{SURFACE} list {:?} {:?} {}",
         query.filter, query.order_by, within.canonical_text
@@ -74,7 +74,7 @@ pub(crate) async fn list(
         let place: Vec<ListCursorValue> = context
             .page_token_signer
             .decode_position(&query_key, caller, token)?;
-        request.after = Some(place.into_iter().map(ListValue::from).collect());
+        request.after = Some(place.into_iter().map(ListSortValue::from).collect());
     }
     let page = run_search(context, caller, move |index| index.list(&request)).await?;
     let last = page.rows.last().filter(|_| page.has_more);
@@ -85,7 +85,9 @@ pub(crate) async fn list(
             .cloned()
             .map(ListCursorValue::from)
             .collect();
-        context.page_token_signer.sign(&query_key, caller, &place)
+        context
+            .page_token_signer
+            .sign_position(&query_key, caller, &place)
     });
     Ok(List {
         items: complete_entries(context, &page.rows).await?,
@@ -102,13 +104,13 @@ pub(crate) async fn get_entry(
     identifier: &str,
 ) -> Result<Entry> {
     require_ard_enabled(context)?;
-    require_recent_contact(context)?;
+    require_recent_database_contact(context)?;
     if urn_publisher(identifier).is_none() {
         let detail =
             "The identifier must have the form urn:air:PUBLISHER:…:NAME, percent-encoded once.";
         return Err(AppError::invalid("/identifier", detail));
     }
-    let collection_filter = scope.collection_filter(context, caller).await?;
+    let collection_filter = scope.load_collection_scope(context, caller).await?;
     let mut request = ListRequest {
         visible_to: caller.labels(&context.policy_sets.enforced_set()),
         limit: 1,
@@ -127,7 +129,7 @@ pub(crate) async fn get_entry(
     entry.ok_or_else(|| AppError::not_found("No entry has this identifier."))
 }
 
-impl From<ListCursorValue> for ListValue {
+impl From<ListCursorValue> for ListSortValue {
     fn from(value: ListCursorValue) -> Self {
         match value {
             ListCursorValue::Text(text) => Self::Text(text),
@@ -136,11 +138,11 @@ impl From<ListCursorValue> for ListValue {
     }
 }
 
-impl From<ListValue> for ListCursorValue {
-    fn from(value: ListValue) -> Self {
+impl From<ListSortValue> for ListCursorValue {
+    fn from(value: ListSortValue) -> Self {
         match value {
-            ListValue::Text(text) => Self::Text(text),
-            ListValue::Time(time) => Self::Time(time),
+            ListSortValue::Text(text) => Self::Text(text),
+            ListSortValue::Time(time) => Self::Time(time),
         }
     }
 }
@@ -149,7 +151,7 @@ fn invalid_filter(detail: String) -> AppError {
     AppError::invalid("/filter", detail)
 }
 
-fn parse_filter(text: &str) -> Result<ListRequest> {
+fn parse_list_filter(text: &str) -> Result<ListRequest> {
     let mut request = ListRequest::default();
     if text.len() > MAX_FILTER_BYTES {
         return Err(invalid_filter(format!(
@@ -157,7 +159,7 @@ fn parse_filter(text: &str) -> Result<ListRequest> {
         )));
     }
     let mut count = 0;
-    for term in parse_terms(text)? {
+    for term in parse_filter_terms(text)? {
         count += term.values.len();
         if count > MAX_CONDITIONS {
             return Err(invalid_filter(format!(
@@ -229,7 +231,7 @@ struct FilterTerm {
 }
 
 /// Parses the terms of a filter: `name=value,'another value' AND name>value`.
-fn parse_terms(text: &str) -> Result<Vec<FilterTerm>> {
+fn parse_filter_terms(text: &str) -> Result<Vec<FilterTerm>> {
     let mut terms = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
@@ -249,7 +251,7 @@ fn parse_terms(text: &str) -> Result<Vec<FilterTerm>> {
         } else {
             '>'
         };
-        let (values, after) = parse_values(&rest[end + 1..])?;
+        let (values, after) = parse_filter_values(&rest[end + 1..])?;
         terms.push(FilterTerm {
             name,
             operator,
@@ -270,7 +272,7 @@ fn parse_terms(text: &str) -> Result<Vec<FilterTerm>> {
 }
 
 /// Parses the values at the start of a text. Also returns the rest of the text.
-fn parse_values(text: &str) -> Result<(Vec<String>, &str)> {
+fn parse_filter_values(text: &str) -> Result<(Vec<String>, &str)> {
     let mut values = Vec::new();
     let mut rest = text.trim_start();
     loop {
@@ -294,7 +296,7 @@ fn parse_values(text: &str) -> Result<(Vec<String>, &str)> {
     }
 }
 
-fn parse_order(text: &str) -> Result<Vec<(ListKey, bool)>> {
+fn parse_sort_order(text: &str) -> Result<Vec<(ListSortKey, bool)>> {
     let invalid_order = || {
         let detail = "orderBy must be displayName, updatedAt or createdAt, each with ASC or DESC, separated by commas";
         AppError::invalid("/orderBy", detail)
@@ -302,13 +304,13 @@ fn parse_order(text: &str) -> Result<Vec<(ListKey, bool)>> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let mut sort_order: Vec<(ListKey, bool)> = Vec::new();
+    let mut sort_order: Vec<(ListSortKey, bool)> = Vec::new();
     for part in text.split(',') {
         let mut words = part.split_whitespace();
         let key = match words.next() {
-            Some("displayName" | "name") => ListKey::Name,
-            Some("updatedAt" | "updated_at") => ListKey::Updated,
-            Some("createdAt" | "created_at") => ListKey::Created,
+            Some("displayName" | "name") => ListSortKey::Name,
+            Some("updatedAt" | "updated_at") => ListSortKey::Updated,
+            Some("createdAt" | "created_at") => ListSortKey::Created,
             _ => return Err(invalid_order()),
         };
         let descending = match words.next() {
@@ -332,7 +334,7 @@ mod tests {
 
     #[test]
     fn filters_are_read_in_both_forms() {
-        let request = parse_filter(
+        let request = parse_list_filter(
             "displayName='Parcel, Tracker',other AND type = application/A2A-agent-card+json AND \
              updatedAfter>'2026-09-30T08:15:00Z' AND createdAfter=2026-09-30",
         )
@@ -352,7 +354,7 @@ mod tests {
         );
         assert_eq!(request.updated_after, Some(1_790_756_100_000_000));
         assert_eq!(request.created_after, Some(1_790_726_400_000_000));
-        assert_eq!(parse_filter("  ").unwrap().filters.exact, []);
+        assert_eq!(parse_list_filter("  ").unwrap().filters.exact, []);
         for wrong in [
             "x",
             "x=1",
@@ -365,21 +367,21 @@ mod tests {
             "updatedAfter=yesterday",
             "updatedAfter=2026-09-30,2026-10-01",
         ] {
-            assert!(parse_filter(wrong).is_err(), "{wrong}");
+            assert!(parse_list_filter(wrong).is_err(), "{wrong}");
         }
         let many = vec!["type=a"; MAX_TERMS].join(" AND ");
-        assert!(parse_filter(&many).is_ok());
-        assert!(parse_filter(&format!("{many} AND type=a")).is_err());
+        assert!(parse_list_filter(&many).is_ok());
+        assert!(parse_list_filter(&format!("{many} AND type=a")).is_err());
     }
 
     #[test]
     fn orders_are_read() {
         assert_eq!(
-            parse_order("name, updatedAt DESC ,createdAt ASC").unwrap(),
+            parse_sort_order("name, updatedAt DESC ,createdAt ASC").unwrap(),
             [
-                (ListKey::Name, false),
-                (ListKey::Updated, true),
-                (ListKey::Created, false)
+                (ListSortKey::Name, false),
+                (ListSortKey::Updated, true),
+                (ListSortKey::Created, false)
             ]
         );
         for wrong in [
@@ -390,7 +392,7 @@ mod tests {
             ",",
             "name desc",
         ] {
-            assert!(parse_order(wrong).is_err(), "{wrong}");
+            assert!(parse_sort_order(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -27,7 +27,7 @@ use a2a_registry_core::search::collection_scope::{COLLECTION_POINTER, Collection
 use a2a_registry_core::search::engine::SurfaceQuery;
 use a2a_registry_core::search_pool::run_search;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_search::{AgentProperty, ExactFilter, ListRequest, ListRow, ListValue};
+use a2a_registry_search::{AgentProperty, ExactFilter, ListRequest, ListRow, ListSortValue};
 use a2a_registry_store::agents::agents_by_ids;
 use serde::Deserialize;
 use serde_json::from_slice;
@@ -49,13 +49,13 @@ impl ArdScope {
         self.collection.iter().cloned().collect()
     }
 
-    async fn collection_filter(
+    async fn load_collection_scope(
         &self,
         context: &AppContext,
         caller: &Caller,
     ) -> Result<CollectionScope> {
         let within = CollectionScope::load(context, caller, &self.collection_names()).await;
-        within.map_err(collection_not_found)
+        within.map_err(map_collection_error)
     }
 
     /// Base URL of this scope, to which clients append `/search`.
@@ -72,13 +72,13 @@ impl ArdScope {
 fn require_ard_enabled(context: &AppContext) -> Result<()> {
     match context.config.ard.enabled {
         true => Ok(()),
-        false => Err(AppError::no_address()),
+        false => Err(AppError::no_resource()),
     }
 }
 
 /// Maps an error of the search core. The path names the collection, so a collection that does not exist or that the
 /// caller may not see is an unknown path.
-fn collection_not_found(error: AppError) -> AppError {
+fn map_collection_error(error: AppError) -> AppError {
     let names = |(pointer, _): &(String, String)| pointer == COLLECTION_POINTER;
     match error.members.iter().any(names) {
         true => AppError::not_found("Collection not found."),
@@ -91,7 +91,7 @@ pub(crate) fn ard_base_url(context: &AppContext) -> String {
 }
 
 /// Additional filters for the search core: entries only, with these conditions.
-fn entry_filters(exact: Vec<ExactFilter>) -> SurfaceQuery {
+fn entry_surface_query(exact: Vec<ExactFilter>) -> SurfaceQuery {
     let mut filters = vec![any_entry_filter()];
     filters.extend(exact);
     SurfaceQuery {
@@ -124,7 +124,7 @@ pub(crate) async fn visible_entries(
         let page = run_search(context, caller, move |index| index.list(&request)).await?;
         let rows = page.rows.into_iter();
         entries.extend(rows.filter_map(|row| match row.position.last() {
-            Some(ListValue::Text(identifier)) => Some((identifier.clone(), row.entry)),
+            Some(ListSortValue::Text(identifier)) => Some((identifier.clone(), row.entry)),
             _ => None,
         }));
     }

@@ -5,7 +5,7 @@ use a2a_registry_api::limits::MAX_PAGE_SIZE;
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::federation::{has_peers, referrals};
+use a2a_registry_core::federation::{has_peers, peer_referrals};
 use a2a_registry_core::search::engine::{SearchResults, SurfaceQuery, found};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::ExactFilter;
@@ -14,7 +14,7 @@ use crate::ard::federated_search::{FederatedPage, search_with_peers};
 use crate::ard::filter_terms::parse_conditions;
 use crate::ard::result_rendering::{MAX_SCORE, search_response_bytes};
 use crate::ard::without_urn::count_without_urn;
-use crate::ard::{ArdScope, collection_not_found, entry_filters, require_ard_enabled};
+use crate::ard::{ArdScope, entry_surface_query, map_collection_error, require_ard_enabled};
 
 const DEFAULT_PAGE_SIZE: u32 = 10;
 
@@ -35,7 +35,7 @@ impl<'a> ArdSearch<'a> {
             scope,
             text,
             conditions: parse_conditions(&request.query)?,
-            page_size: page_size(request.page_size, DEFAULT_PAGE_SIZE)?,
+            page_size: validate_page_size(request.page_size, DEFAULT_PAGE_SIZE)?,
         })
     }
 
@@ -50,8 +50,8 @@ impl<'a> ArdSearch<'a> {
     }
 
     /// Additional filters of the search.
-    fn search_filters(&self) -> SurfaceQuery {
-        entry_filters(self.conditions.clone())
+    fn surface_query(&self) -> SurfaceQuery {
+        entry_surface_query(self.conditions.clone())
     }
 }
 
@@ -63,19 +63,19 @@ pub(crate) async fn search_entries(
 ) -> Result<FederatedPage> {
     require_ard_enabled(context)?;
     let search = ArdSearch::parse(scope, request)?;
-    let mut page = run_search(context, caller, &search, request).await?;
+    let mut page = search_by_federation_mode(context, caller, &search, request).await?;
     if request.page_token.is_none() {
         let (query, extra) = (
             search.search_query(search.page_size, None),
-            search.search_filters(),
+            search.surface_query(),
         );
         let counted = count_without_urn(context, caller, &query, &extra).await;
-        page.without_urn = counted.map_err(collection_not_found)?;
+        page.without_urn = counted.map_err(map_collection_error)?;
     }
     Ok(page)
 }
 
-async fn run_search(
+async fn search_by_federation_mode(
     context: &AppContext,
     caller: &Caller,
     search: &ArdSearch<'_>,
@@ -95,7 +95,7 @@ async fn run_search(
     let page = own_results_page(context, caller, search, search.page_size, token).await?;
     let peer_referrals =
         (request.federation == Federation::Referrals).then(|| match scope.collection {
-            None => referrals(context),
+            None => peer_referrals(context),
             Some(_) => Vec::new(),
         });
     let source = scope.base_url(context);
@@ -114,9 +114,9 @@ pub(super) async fn own_results_page(
     size: u32,
     token: Option<String>,
 ) -> Result<SearchResults> {
-    let (query, extra) = (search.search_query(size, token), search.search_filters());
+    let (query, extra) = (search.search_query(size, token), search.surface_query());
     let found = found(context, caller, &query, &extra).await;
-    found.map_err(collection_not_found)
+    found.map_err(map_collection_error)
 }
 
 /// Returns a page of this registry's own results for another interface, and for the first page the number of agents
@@ -132,7 +132,7 @@ pub(crate) async fn search_own_entries(
     let query = search.search_query(search.page_size, request.page_token.clone());
     let extra = SurfaceQuery {
         surface,
-        ..search.search_filters()
+        ..search.surface_query()
     };
     let page = found(context, caller, &query, &extra).await?;
     let without_urn = match request.page_token {
@@ -143,7 +143,7 @@ pub(crate) async fn search_own_entries(
 }
 
 /// Validates the page size. Values above 100 count as 100.
-pub(super) fn page_size(requested: Option<i64>, default_size: u32) -> Result<u32> {
+pub(super) fn validate_page_size(requested: Option<i64>, default_size: u32) -> Result<u32> {
     match requested {
         None => Ok(default_size),
         Some(..1) => Err(AppError::invalid(

@@ -10,7 +10,7 @@ use actix_web::{HttpRequest, HttpResponse, get, web};
 use crate::answers::conditional_response::conditional_response;
 use crate::answers::response::HandlerResult;
 use crate::ard::catalog_document::published_catalog;
-use crate::middleware::envelope::bypass_layers;
+use crate::middleware::envelope::prevent_body_changes;
 
 /// `Cache-Control` of the catalog, which is the same for every caller.
 const CACHE_POLICY: HeaderValue = HeaderValue::from_static("public, max-age=300");
@@ -78,7 +78,7 @@ fn catalog_response(
         headers.insert(header::LAST_MODIFIED, date);
     }
     // The entity tag is computed from these bytes.
-    bypass_layers(headers);
+    prevent_body_changes(headers);
     response
 }
 

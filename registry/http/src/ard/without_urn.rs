@@ -19,7 +19,7 @@ pub(crate) async fn count_without_urn(
     let mut unrestricted = filters.clone();
     unrestricted
         .exact_filters
-        .retain(|one| !matches_every_agent(one));
+        .retain(|one| !matches_every_entry(one));
     let mut with_entry = unrestricted.clone();
     with_entry.exact_filters.push(any_entry_filter());
     let counts = count_matches(context, caller, query, &[unrestricted, with_entry]).await?;
@@ -31,7 +31,7 @@ pub(crate) async fn count_without_urn(
 }
 
 /// Whether a condition is true for every agent with an entry. The index has no type for an agent without an entry.
-fn matches_every_agent(condition: &ExactFilter) -> bool {
+fn matches_every_entry(condition: &ExactFilter) -> bool {
     let is_type = condition.property == AgentProperty::Attribute("type".to_owned());
     let takes_agents = condition.values.iter().any(|one| one == AGENT_CARD_TYPE);
     *condition == any_entry_filter() || (is_type && takes_agents)

@@ -18,13 +18,13 @@ use crate::limits::client_address::client_network;
 /// Maximum number of stored addresses or other keys. If more keys write within one minute, all must wait.
 const MAX_KEYS: usize = 100_000;
 
-type Limiter<K> =
+type GovernorLimiter<K> =
     RateLimiter<K, DashMapStateStore<K>, LimiterClock, NoOpMiddleware<LimiterInstant>>;
 
 /// Rate limiter with a bounded number of keys. It uses monotonic time: setting the clock back must not make a caller
 /// wait for a year.
-pub struct KeyedLimit<K: LimitKey> {
-    limiter: Limiter<K>,
+pub struct KeyedRateLimiter<K: LimitKey> {
+    limiter: GovernorLimiter<K>,
     ticks: LimiterClock,
     max_keys: usize,
 }
@@ -33,7 +33,7 @@ pub trait LimitKey: Hash + Eq + Clone {}
 
 impl<K: Hash + Eq + Clone> LimitKey for K {}
 
-impl<K: LimitKey> std::fmt::Debug for KeyedLimit<K> {
+impl<K: LimitKey> std::fmt::Debug for KeyedRateLimiter<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KeyedLimit")
             .field("keys", &self.limiter.len())
@@ -41,14 +41,14 @@ impl<K: LimitKey> std::fmt::Debug for KeyedLimit<K> {
     }
 }
 
-impl<K: LimitKey> KeyedLimit<K> {
+impl<K: LimitKey> KeyedRateLimiter<K> {
     pub fn new(quota: Quota, context: &Arc<AppContext>) -> Self {
         let context = Arc::clone(context);
         let ticks = move || u64::try_from(context.uptime().as_micros()).unwrap_or(u64::MAX);
-        Self::with_ticks(quota, MAX_KEYS, ticks)
+        Self::with_clock(quota, MAX_KEYS, ticks)
     }
 
-    fn with_ticks(
+    fn with_clock(
         quota: Quota,
         max_keys: usize,
         microseconds: impl Fn() -> u64 + Send + Sync + 'static,
@@ -80,12 +80,12 @@ impl<K: LimitKey> KeyedLimit<K> {
 
 /// Counts anonymous writes by address.
 #[derive(Debug)]
-pub struct AnonymousWriteLimit(KeyedLimit<IpAddr>);
+pub struct AnonymousWriteLimit(KeyedRateLimiter<IpAddr>);
 
 impl AnonymousWriteLimit {
     pub fn new(context: &Arc<AppContext>) -> Self {
         let per_minute = context.config().limits.anonymous_writes_per_minute;
-        Self(KeyedLimit::new(per_minute_quota(per_minute), context))
+        Self(KeyedRateLimiter::new(per_minute_quota(per_minute), context))
     }
 
     pub fn admit(&self, address: IpAddr) -> Result<()> {
@@ -157,7 +157,7 @@ mod tests {
         let now = Arc::new(AtomicU64::new(1_700_000_000_000_000));
         let read = Arc::clone(&now);
         (
-            AnonymousWriteLimit(KeyedLimit::with_ticks(
+            AnonymousWriteLimit(KeyedRateLimiter::with_clock(
                 per_minute_quota(per_minute),
                 max,
                 move || read.load(Ordering::Relaxed),

@@ -82,7 +82,7 @@ impl<T> TimedConnection<T> {
         }
     }
 
-    fn after_write(
+    fn enter_phase_after_write(
         &mut self,
         result: Poll<io::Result<usize>>,
         context: &mut Context<'_>,
@@ -140,7 +140,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for TimedConnection<T> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.after_write(result, context)
+        self.enter_phase_after_write(result, context)
     }
 
     fn poll_write_vectored(
@@ -149,7 +149,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for TimedConnection<T> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.after_write(result, context)
+        self.enter_phase_after_write(result, context)
     }
 
     fn is_write_vectored(&self) -> bool {

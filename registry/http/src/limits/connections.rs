@@ -42,7 +42,7 @@ impl ConnectionLimiter {
 
     fn with_budget(config: &Config, budget: DescriptorBudget) -> Self {
         let configured = config.limits.connections;
-        let max_connections = budget.connections();
+        let max_connections = budget.max_connections();
         let mut max_per_address = config.limits.connections_per_address;
         if max_connections < configured {
             tracing::warn!(
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn one_address_never_has_all_connections_that_few_descriptors_allow() {
         let config = Config::default();
-        let needed = DescriptorBudget::with_limit(&config, None).needed();
+        let needed = DescriptorBudget::with_limit(&config, None).needed_descriptors();
         // Only a hundred of the ten thousand connections fit.
         let budget = DescriptorBudget::with_limit(&config, Some(needed - 9_900));
         let connections = Arc::new(ConnectionLimiter::with_budget(&config, budget));

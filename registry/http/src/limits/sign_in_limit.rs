@@ -9,7 +9,7 @@ use a2a_registry_core::error::{AppError, ErrorKind, RefusalReason, Result};
 use governor::Quota;
 use uuid::Uuid;
 
-use crate::limits::anonymous_write_limit::KeyedLimit;
+use crate::limits::anonymous_write_limit::KeyedRateLimiter;
 use crate::limits::client_address::client_network;
 
 /// Maximum attempts per minute from one address, and maximum identity provider responses.
@@ -20,17 +20,17 @@ const MAX_PER_ACCOUNT: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 /// Counts sign-in attempts in this process.
 #[derive(Debug)]
 pub struct SignInLimit {
-    addresses: KeyedLimit<IpAddr>,
-    responses: KeyedLimit<IpAddr>,
-    accounts: KeyedLimit<Uuid>,
+    addresses: KeyedRateLimiter<IpAddr>,
+    responses: KeyedRateLimiter<IpAddr>,
+    accounts: KeyedRateLimiter<Uuid>,
 }
 
 impl SignInLimit {
     pub fn new(context: &Arc<AppContext>) -> Self {
         Self {
-            addresses: KeyedLimit::new(Quota::per_minute(MAX_PER_ADDRESS), context),
-            responses: KeyedLimit::new(Quota::per_minute(MAX_PER_ADDRESS), context),
-            accounts: KeyedLimit::new(Quota::per_minute(MAX_PER_ACCOUNT), context),
+            addresses: KeyedRateLimiter::new(Quota::per_minute(MAX_PER_ADDRESS), context),
+            responses: KeyedRateLimiter::new(Quota::per_minute(MAX_PER_ADDRESS), context),
+            accounts: KeyedRateLimiter::new(Quota::per_minute(MAX_PER_ACCOUNT), context),
         }
     }
 
@@ -40,7 +40,7 @@ impl SignInLimit {
     }
 
     /// Counts an identity provider response that arrives from a browser at this address.
-    pub fn admit_response(&self, address: IpAddr) -> Result<()> {
+    pub fn admit_provider_response(&self, address: IpAddr) -> Result<()> {
         let admitted = self.responses.admit(&client_network(address));
         admitted.map_err(|seconds| rate_limit_error("from this address", seconds))
     }

@@ -81,7 +81,7 @@ impl StreamLimiter {
         })
     }
 
-    pub fn count(&self) -> usize {
+    pub fn count_open_streams(&self) -> usize {
         let capacity = self.capacity + self.capacity / 2;
         let free = self.accounts.available_permits() + self.anonymous.available_permits();
         capacity.saturating_sub(free)
@@ -164,9 +164,9 @@ mod tests {
         assert_eq!(kind(&nobody(1)), ErrorKind::TooManyRequests);
         drop(own);
         let anonymous = fill(&places, nobody);
-        assert_eq!((anonymous.len(), places.count()), (10, 10));
+        assert_eq!((anonymous.len(), places.count_open_streams()), (10, 10));
         let signed_in = fill(&places, |number| account(number.into()));
-        assert_eq!((signed_in.len(), places.count()), (20, 30));
+        assert_eq!((signed_in.len(), places.count_open_streams()), (20, 30));
         assert_eq!(kind(&account(999)), ErrorKind::Unavailable);
         drop(anonymous);
         assert!(places.acquire(&account(999)).is_err());

@@ -22,11 +22,11 @@ const CHUNK_BYTES: usize = 32 * 1024;
 pub struct UnreadBytesLimiter {
     max_per_address: usize,
     /// An address that reads nothing has no entry, so there are never more entries than connections.
-    by_address: Mutex<HashMap<IpAddr, AddressUsage>>,
+    by_address: Mutex<HashMap<IpAddr, AddressUnreadBytes>>,
 }
 
 #[derive(Debug, Default)]
-struct AddressUsage {
+struct AddressUnreadBytes {
     bytes: usize,
     /// Number of responses that share the same bytes.
     responses: HashMap<BufferKey, usize>,
@@ -81,13 +81,13 @@ impl UnreadBytesLimiter {
 
     /// Number of unread bytes of an address.
     #[cfg(test)]
-    fn address_bytes(&self, address: IpAddr) -> usize {
+    fn count_unread_bytes(&self, address: IpAddr) -> usize {
         self.lock_by_address()
             .get(&address)
             .map_or(0, |one| one.bytes)
     }
 
-    fn lock_by_address(&self) -> MutexGuard<'_, HashMap<IpAddr, AddressUsage>> {
+    fn lock_by_address(&self) -> MutexGuard<'_, HashMap<IpAddr, AddressUnreadBytes>> {
         self.by_address
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -147,7 +147,7 @@ mod tests {
         let shared: Vec<_> = (0..50)
             .map(|_| unread.admit(reader(1), &cached).unwrap())
             .collect();
-        assert_eq!(unread.address_bytes(reader(1)), 2 * MEGABYTE);
+        assert_eq!(unread.count_unread_bytes(reader(1)), 2 * MEGABYTE);
         assert!(unread.admit(reader(1), &response()).is_none());
         assert!(unread.admit(reader(2), &response()).is_some());
         drop(shared);

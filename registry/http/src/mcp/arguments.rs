@@ -41,7 +41,7 @@ pub(super) struct AgentArgument {
     pub agent: String,
 }
 
-pub(super) fn search_schema() -> Arc<JsonObject> {
+pub(super) fn search_input_schema() -> Arc<JsonObject> {
     let overrides = json!({
         "text": {"description": "The task in plain words, such as `book a flight`. Without a text all agents are \
             listed. Operators: `\"a phrase\"`, `both AND needed`, `one OR another`, `-without`, `prefix*`."},
@@ -55,7 +55,7 @@ pub(super) fn search_schema() -> Arc<JsonObject> {
     parameter_schema(|name| !UNSUPPORTED_PARAMETERS.contains(&name), &overrides)
 }
 
-pub(super) fn facets_schema() -> Arc<JsonObject> {
+pub(super) fn facets_input_schema() -> Arc<JsonObject> {
     let names = |facets: &[Facet]| -> String {
         let names = facets.iter().map(|facet| format!("`{facet}`"));
         names.collect::<Vec<_>>().join(", ")
@@ -103,8 +103,8 @@ fn parameter_schema(is_included: impl Fn(&str) -> bool, overrides: &Value) -> Ar
     )
 }
 
-pub(super) fn search_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
-    let mut query = parse_query(arguments)?;
+pub(super) fn parse_search_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
+    let mut query = parse_search_arguments(arguments)?;
     let size = query.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
     if !(1..=MAX_PAGE_SIZE).contains(&size) {
         let detail = format!("page_size must be between 1 and {MAX_PAGE_SIZE}");
@@ -114,8 +114,8 @@ pub(super) fn search_query(arguments: JsonObject) -> Result<SearchQuery, AppErro
     Ok(query)
 }
 
-pub(super) fn facets_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
-    let mut query = parse_query(arguments)?;
+pub(super) fn parse_facets_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
+    let mut query = parse_search_arguments(arguments)?;
     if query.facets.is_empty() {
         query.facets = DEFAULT_FACETS.iter().map(ToString::to_string).collect();
     }
@@ -123,7 +123,7 @@ pub(super) fn facets_query(arguments: JsonObject) -> Result<SearchQuery, AppErro
     Ok(query)
 }
 
-fn parse_query(mut arguments: JsonObject) -> Result<SearchQuery, AppError> {
+fn parse_search_arguments(mut arguments: JsonObject) -> Result<SearchQuery, AppError> {
     if let Some(text) = arguments.remove("text") {
         arguments.insert("q".to_owned(), text);
     }

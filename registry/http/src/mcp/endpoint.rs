@@ -25,7 +25,7 @@ use crate::mcp::handler::{RegistryTools, ToolServer};
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
 use crate::requests::auth::Anyone;
-use crate::requests::body::RawBody;
+use crate::requests::body::PendingBody;
 use crate::requests::server_state::ServerState;
 
 /// The library's service, with the hosts and origins that it accepts.
@@ -61,7 +61,10 @@ impl McpService {
     }
 
     /// Handles a message with the library, and converts plain text responses to protocol messages.
-    async fn handle(&self, message: http::Request<Full<Bytes>>) -> Result<HttpResponse, Problem> {
+    async fn handle_message(
+        &self,
+        message: http::Request<Full<Bytes>>,
+    ) -> Result<HttpResponse, Problem> {
         let (head, body) = self.service.handle(message).await.into_parts();
         let status = StatusCode::from_u16(head.status.as_u16())
             .map_err(|error| AppError::internal(error.to_string()))?;
@@ -103,7 +106,7 @@ impl McpService {
 }
 
 /// Local host names, if the registry can be reached by them.
-fn local_names(config: &Config) -> &'static [&'static str] {
+fn local_host_names(config: &Config) -> &'static [&'static str] {
     let address = config.server.listen.ip();
     match address.is_loopback() || address.is_unspecified() {
         true => &["localhost", "127.0.0.1", "[::1]"],
@@ -116,7 +119,9 @@ fn local_names(config: &Config) -> &'static [&'static str] {
 pub(super) fn allowed_hosts(config: &Config) -> Vec<String> {
     let public = Url::parse(&config.public_url()).ok();
     let public = public.as_ref().and_then(Url::host_str).map(str::to_owned);
-    let own = local_names(config).iter().map(|name| (*name).to_owned());
+    let own = local_host_names(config)
+        .iter()
+        .map(|name| (*name).to_owned());
     public.into_iter().chain(own).collect()
 }
 
@@ -132,7 +137,7 @@ pub(super) fn allowed_origins(config: &Config) -> Vec<String> {
         Some(_) => "https",
         None => "http",
     };
-    let own = local_names(config).iter();
+    let own = local_host_names(config).iter();
     let own = own.map(|name| format!("{scheme}://{name}:{port}"));
     public.into_iter().chain(own).collect()
 }
@@ -140,15 +145,18 @@ pub(super) fn allowed_origins(config: &Config) -> Vec<String> {
 pub(crate) async fn handle_mcp(
     request: HttpRequest,
     caller: Anyone,
-    body: RawBody,
+    body: PendingBody,
     service: web::Data<McpService>,
     state: web::Data<ServerState>,
 ) -> Result<HttpResponse, Problem> {
     let config = state.context.config();
     if !config.mcp.enabled {
-        return Err(AppError::no_address().into());
+        return Err(AppError::no_resource().into());
     }
-    let body = body.read(config.limits.json_bytes).await?.freeze();
+    let body = body
+        .read_and_reauthenticate(config.limits.json_bytes)
+        .await?
+        .freeze();
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
         let detail = format!("The body is not JSON: {error}.");
         return json_rpc_rejection(StatusCode::BAD_REQUEST, ErrorCode::PARSE_ERROR, detail);
@@ -159,7 +167,7 @@ pub(crate) async fn handle_mcp(
         return handle_batch(&request, &caller, &service, messages).await;
     }
     service
-        .handle(mcp_request(&request, caller.caller, body)?)
+        .handle_message(to_library_request(&request, caller.caller, body)?)
         .await
 }
 
@@ -182,8 +190,8 @@ async fn handle_batch(
     }
     let mut responses = Vec::new();
     for one in messages {
-        let one = mcp_request(request, caller.clone(), one.get().to_owned().into())?;
-        let answer = service.handle(one).await?;
+        let one = to_library_request(request, caller.clone(), one.get().to_owned().into())?;
+        let answer = service.handle_message(one).await?;
         // A notification has no response. All other responses are completely in memory.
         if let Ok(body) = answer.into_body().try_into_bytes()
             && !body.is_empty()
@@ -205,7 +213,7 @@ pub(crate) fn problem_response(request: &HttpRequest, problem: &Problem) -> Http
 }
 
 /// Converts the request for the library: adds the caller, removes the credentials.
-fn mcp_request(
+fn to_library_request(
     request: &HttpRequest,
     caller: Caller,
     body: Bytes,

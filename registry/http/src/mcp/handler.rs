@@ -17,7 +17,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 
 use crate::mcp::tool_result::error_result;
-use crate::mcp::tools::{call_registry_tool, tools};
+use crate::mcp::tools::{call_registry_tool, registry_tools};
 
 /// Time in milliseconds for which clients may cache the tool list. The list changes only with the program.
 const TOOLS_TTL_MS: u64 = 300_000;
@@ -107,7 +107,7 @@ fn request_caller(context: &RequestContext<RoleServer>) -> Caller {
 
 impl ToolSource for RegistryTools {
     fn tools(&self) -> Vec<Tool> {
-        tools().to_vec()
+        registry_tools().to_vec()
     }
 
     /// Results for a signed-in caller must not be shared.

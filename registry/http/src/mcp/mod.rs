@@ -15,4 +15,4 @@ pub mod tools;
 pub use endpoint::McpService;
 pub use handler::{ToolServer, ToolSource, unknown_tool_error};
 pub use schemas::{input_schema, output_schema};
-pub use tools::tools;
+pub use tools::registry_tools;

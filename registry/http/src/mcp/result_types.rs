@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::PartialSchema;
 
-use crate::mcp::text_limits::{MAX_ENTRIES, TextLimiter, cut, if_short_enough, short_lines};
+use crate::mcp::text_limits::{MAX_ENTRIES, TextLimiter, address_if_short, cut, short_lines};
 
 /// Maximum number of bytes of the agents on a page, as JSON; agents beyond it are returned without details.
 const MAX_LIST_BYTES: usize = 160 * 1024;
@@ -231,7 +231,7 @@ impl AgentHead {
         let short_line = |text: Option<&str>| text.map(|text| cut(text, LINE));
         Self {
             id: summary.id.to_string(),
-            urn: if_short_enough(summary.urn.as_deref()),
+            urn: address_if_short(summary.urn.as_deref()),
             name: cut(&summary.name, LINE),
             description: limiter.limit_optional(summary.description.as_deref(), description),
             version: short_line(summary.version.as_deref()),
@@ -321,10 +321,10 @@ fn list_schema<T: PartialSchema>(generator: &mut SchemaGenerator) -> Schema {
 fn limit_interfaces(limiter: &mut TextLimiter, all: &[Interface]) -> Vec<Interface> {
     let included = all.iter().filter_map(|one| {
         Some(Interface {
-            url: if_short_enough(Some(&one.url))?,
+            url: address_if_short(Some(&one.url))?,
             binding: cut(&one.binding, LINE),
             protocol_version: one.protocol_version.as_deref().map(|text| cut(text, LINE)),
-            tenant: if_short_enough(one.tenant.as_deref()),
+            tenant: address_if_short(one.tenant.as_deref()),
         })
     });
     let shown: Vec<Interface> = included.take(MAX_ENTRIES).collect();

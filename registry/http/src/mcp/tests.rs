@@ -11,7 +11,8 @@ use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
 use crate::mcp::arguments::{
-    AgentArgument, facets_schema, normalize_arguments, parse_arguments, search_query, search_schema,
+    AgentArgument, facets_input_schema, normalize_arguments, parse_arguments, parse_search_query,
+    search_input_schema,
 };
 use crate::mcp::endpoint::{allowed_hosts, allowed_origins};
 use crate::mcp::tool_result::error_result;
@@ -72,7 +73,7 @@ fn origins_are_named_with_their_ports() {
 /// Search query from these arguments.
 fn searched(arguments: &Value) -> Result<SearchQuery, AppError> {
     let arguments = arguments.as_object().cloned();
-    search_query(normalize_arguments(arguments, &search_schema())?)
+    parse_search_query(normalize_arguments(arguments, &search_input_schema())?)
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn arguments_are_read_as_models_write_them() {
 
 #[test]
 fn every_facet_is_an_argument_and_can_be_counted() {
-    let schema = facets_schema();
+    let schema = facets_input_schema();
     let counted = schema["properties"]["facets"]["description"].as_str();
     for facet in Facet::ALL {
         let value = format!("value of {facet}");

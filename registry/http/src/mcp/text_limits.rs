@@ -36,7 +36,7 @@ pub(super) fn short_lines(texts: &[String]) -> Vec<String> {
 }
 
 /// Returns a URL or identifier unless it is too long: a cut one would be wrong.
-pub(super) fn if_short_enough(text: Option<&str>) -> Option<String> {
+pub(super) fn address_if_short(text: Option<&str>) -> Option<String> {
     text.filter(|text| text.len() <= ADDRESS).map(str::to_owned)
 }
 
@@ -88,8 +88,8 @@ mod tests {
             MAX_ENTRIES
         );
         let longest = "a".repeat(ADDRESS);
-        assert_eq!(if_short_enough(Some(&longest)).as_deref(), Some(&*longest));
-        assert_eq!(if_short_enough(Some(&format!("{longest}a"))), None);
+        assert_eq!(address_if_short(Some(&longest)).as_deref(), Some(&*longest));
+        assert_eq!(address_if_short(Some(&format!("{longest}a"))), None);
     }
 
     /// A card of hidden characters cannot exceed the size limit of a page.

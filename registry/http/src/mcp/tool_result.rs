@@ -21,7 +21,7 @@ pub(super) fn success_result(
 ) -> Result<CallToolResult, AppError> {
     let mut structured =
         serde_json::to_value(structured).map_err(|error| AppError::internal(error.to_string()))?;
-    text::make_hidden_visible(&mut structured);
+    text::show_hidden_in_json(&mut structured);
     let content = texts.into_iter().map(ContentBlock::text).collect();
     let mut result = CallToolResult::success(content);
     result.structured_content = Some(structured);

@@ -5,20 +5,20 @@ use std::sync::{Arc, LazyLock};
 use a2a_card::terminal_safe_json;
 use a2a_registry_api::{FacetValue, PolicyDecision};
 use a2a_registry_core::agents::cards::load_agent_card;
-use a2a_registry_core::agents::rendering::load_rendered_view;
+use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::agents::text_description::describe_agent;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::policies::access_decision::decide_discover_and_invoke;
 use a2a_registry_core::search::engine::{SurfaceQuery, found};
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 
 use crate::mcp::arguments::{
-    AgentArgument, facets_query, facets_schema, normalize_arguments, parse_arguments, search_query,
-    search_schema,
+    AgentArgument, facets_input_schema, normalize_arguments, parse_arguments, parse_facets_query,
+    parse_search_query, search_input_schema,
 };
 use crate::mcp::result_types::{
     AgentCheck, AgentPage, CheckedAction, CountedFacet, FacetPage, WholeAgent, WholeCard,
@@ -33,10 +33,10 @@ const MAX_CARD_BYTES: usize = 256 * 1024;
 const MAX_VALUE_CHARS: usize = 200;
 
 /// Tools of every registry, in this order. The list is the same for all callers; the results are not.
-pub fn tools() -> &'static [Tool] {
+pub fn registry_tools() -> &'static [Tool] {
     static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         let agent_schema = input_schema::<AgentArgument>();
-        let (search, facets) = (search_schema(), facets_schema());
+        let (search, facets) = (search_input_schema(), facets_input_schema());
         vec![
             read_only_tool::<AgentPage>(
                 "search_agents",
@@ -113,7 +113,7 @@ pub(super) async fn call_registry_tool(
     name: &str,
     arguments: Option<JsonObject>,
 ) -> Option<Result<CallToolResult, AppError>> {
-    let tool = tools().iter().find(|tool| tool.name == name)?;
+    let tool = registry_tools().iter().find(|tool| tool.name == name)?;
     let arguments = match normalize_arguments(arguments, &tool.input_schema) {
         Ok(arguments) => arguments,
         Err(error) => return Some(Err(error)),
@@ -149,9 +149,9 @@ struct ToolCall<'a> {
 
 impl ToolCall<'_> {
     async fn search_agents(self) -> Result<CallToolResult, AppError> {
-        let query = search_query(self.arguments)?;
+        let query = parse_search_query(self.arguments)?;
         // The query uses the default fields of a search, so that both share the cached response.
-        let answer = search(self.context, self.caller, &query).await?;
+        let answer = search_agents(self.context, self.caller, &query).await?;
         let found = serde_json::from_slice(&answer)
             .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
         let page = AgentPage::new(found);
@@ -160,13 +160,13 @@ impl ToolCall<'_> {
 
     async fn get_agent(self) -> Result<CallToolResult, AppError> {
         let AgentArgument { agent } = parse_arguments(self.arguments)?;
-        let agent = load_rendered_view(self.context, self.caller, &agent).await?;
+        let agent = load_cached_agent_view(self.context, self.caller, &agent).await?;
         success_result(&WholeAgent::new(&agent), vec![describe_agent(&agent)])
     }
 
     async fn get_card(self) -> Result<CallToolResult, AppError> {
         let AgentArgument { agent } = parse_arguments(self.arguments)?;
-        let agent = load_rendered_view(self.context, self.caller, &agent).await?;
+        let agent = load_cached_agent_view(self.context, self.caller, &agent).await?;
         let summary = &agent.hit.summary;
         let id = summary.id.to_string();
         // The version whose signatures were checked, even if another one is served meanwhile.
@@ -210,14 +210,14 @@ impl ToolCall<'_> {
             id: invoke.agent.to_string(),
             card_digest: invoke.card_digest.clone(),
             policy_set: invoke.number,
-            discover: action_decision(discover, "You see it, so you may find it."),
-            invoke: action_decision(invoke, "It is listed, and the policies permit it."),
+            discover: to_checked_action(discover, "You see it, so you may find it."),
+            invoke: to_checked_action(invoke, "It is listed, and the policies permit it."),
         };
         success_result(&check, vec![text_rendering::access_check_text(&check)])
     }
 
     async fn list_facets(self) -> Result<CallToolResult, AppError> {
-        let query = facets_query(self.arguments)?;
+        let query = parse_facets_query(self.arguments)?;
         let search_page =
             found(self.context, self.caller, &query, &SurfaceQuery::default()).await?;
         let facets = search_page.response.facets.into_iter();
@@ -241,7 +241,7 @@ impl ToolCall<'_> {
     }
 }
 
-fn action_decision(decision: PolicyDecision, default_reason: &str) -> CheckedAction {
+fn to_checked_action(decision: PolicyDecision, default_reason: &str) -> CheckedAction {
     CheckedAction {
         allowed: decision.allowed,
         reason: decision.reason.unwrap_or_else(|| default_reason.to_owned()),

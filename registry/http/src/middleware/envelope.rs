@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready as poll_ready};
 
-use a2a_registry_core::metrics::{Metrics, Stopwatch, WorkerMetrics};
+use a2a_registry_core::metrics::{HttpWorkerMetrics, Metrics, Stopwatch};
 use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform, forward_ready};
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
@@ -17,23 +17,18 @@ use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
 use pin_project_lite::pin_project;
 use tracing::{Level, Span};
 
-use crate::answers::catalog_links::CatalogLinks;
+use crate::answers::catalog_links::CatalogLinkHeader;
 use crate::answers::content_security_policy::default_csp;
 use crate::answers::route_table::RouteTable;
+use crate::middleware::cors::CorsPolicy;
 use crate::middleware::request_id::{RequestIdGenerator, TraceParent, X_REQUEST_ID};
 use crate::problems::problem::{PROBLEM_JSON, Problem};
 use crate::problems::problem_kinds;
-use crate::problems::protocol_errors::ProtocolErrors;
-use crate::requests::auth::ForeignAuthorization;
+use crate::problems::protocol_errors::ProtocolErrorFormat;
 use crate::requests::cookies::{self, NewCookie, Uncacheable};
 use crate::requests::visitor::PageRejection;
 
-/// Headers that a browser may send with a `GET` from another site, without `Authorization`.
-const CORS_ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "A2A-Extensions, A2A-Version, Accept, Cache-Control, Content-Type, If-None-Match, Traceparent, X-Request-Id",
-);
 const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
-const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 /// Prevents the compression layer from changing the bytes. The middleware removes it.
@@ -59,7 +54,7 @@ impl HeadRequest {
 pub struct ErrorPageRenderer(pub fn(&HttpRequest, &Problem) -> HttpResponse);
 
 /// Marks a response whose bytes no layer may change.
-pub fn bypass_layers(headers: &mut HeaderMap) {
+pub fn prevent_body_changes(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_ENCODING, UNTOUCHED_ENCODING);
 }
 
@@ -86,7 +81,7 @@ where
     type Future = Ready<Result<Self::Transform, ()>>;
 
     fn new_transform(&self, service: S) -> Self::Future {
-        let metrics = WorkerMetrics::new(Arc::clone(&self.metrics));
+        let metrics = HttpWorkerMetrics::new(Arc::clone(&self.metrics));
         ready(Ok(RequestMiddlewareService {
             service,
             metrics: Rc::new(metrics),
@@ -97,7 +92,7 @@ where
 #[derive(Debug)]
 pub struct RequestMiddlewareService<S> {
     service: S,
-    metrics: Rc<WorkerMetrics>,
+    metrics: Rc<HttpWorkerMetrics>,
 }
 
 impl<S, B> Service<ServiceRequest> for RequestMiddlewareService<S>
@@ -107,7 +102,7 @@ where
 {
     type Response = ServiceResponse<EitherBody<B>>;
     type Error = Error;
-    type Future = Enveloping<S::Future>;
+    type Future = EnvelopingFuture<S::Future>;
 
     forward_ready!(service);
 
@@ -127,7 +122,7 @@ where
             let _entered = span.enter();
             self.service.call(request)
         };
-        Enveloping {
+        EnvelopingFuture {
             inner,
             seen: RequestMeta {
                 watch,
@@ -152,7 +147,7 @@ struct RequestMeta {
 
 pin_project! {
     #[derive(Debug)]
-    pub struct Enveloping<F> {
+    pub struct EnvelopingFuture<F> {
         #[pin]
         inner: F,
         seen: RequestMeta,
@@ -160,7 +155,7 @@ pin_project! {
     }
 }
 
-impl<F, B> Future for Enveloping<F>
+impl<F, B> Future for EnvelopingFuture<F>
 where
     F: Future<Output = Result<ServiceResponse<B>, Error>>,
     B: MessageBody + 'static,
@@ -171,25 +166,25 @@ where
         let this = self.project();
         let _entered = this.span.enter();
         let response = poll_ready!(this.inner.poll(context))?;
-        Poll::Ready(Ok(this.seen.finish(response)))
+        Poll::Ready(Ok(this.seen.finish_response(response)))
     }
 }
 
 impl RequestMeta {
-    fn finish<B: MessageBody + 'static>(
+    fn finish_response<B: MessageBody + 'static>(
         &self,
         response: ServiceResponse<B>,
     ) -> ServiceResponse<EitherBody<B>> {
         let mut response = self.with_problem_document(response);
         let status = response.status();
         let cors = self.cors.after_authentication(response.request());
-        let links = response.request().app_data::<CatalogLinks>().copied();
+        let links = response.request().app_data::<CatalogLinkHeader>().copied();
         let headers = response.headers_mut();
         self.set_headers(status, cors, headers);
-        if let Some(links) = links.filter(|_| is_html(headers)) {
+        if let Some(links) = links.filter(|_| has_html_content_type(headers)) {
             links.append_to(headers);
         }
-        forbid_caching(&mut response);
+        apply_session_headers(&mut response);
         if response.response().body().size() == BodySize::Stream
             && HeadRequest::is_set(response.request())
         {
@@ -210,7 +205,7 @@ impl RequestMeta {
         tracing::debug!(
             status = status.as_u16(),
             route,
-            milliseconds = self.watch.seconds() * 1000.0,
+            milliseconds = self.watch.elapsed_seconds() * 1000.0,
             "answered"
         );
         response
@@ -227,9 +222,11 @@ impl RequestMeta {
         {
             return response.map_into_left_body();
         }
-        let dialects = response.request().app_data::<&'static [ProtocolErrors]>();
+        let dialects = response
+            .request()
+            .app_data::<&'static [ProtocolErrorFormat]>();
         let dialect =
-            dialects.and_then(|all| ProtocolErrors::for_path(all, response.request().path()));
+            dialects.and_then(|all| ProtocolErrorFormat::for_path(all, response.request().path()));
         if dialect.is_some() && response.response().error().is_none() {
             // The handler has already rendered the error.
             return response.map_into_left_body();
@@ -266,7 +263,7 @@ impl RequestMeta {
         }
         let id = self.id.to_str().unwrap_or_default();
         let path = loggable_path(request.uri().path());
-        let internal = problem.internal();
+        let internal = problem.internal_text();
         if problem.kind().status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(
                 request_id = id,
@@ -296,7 +293,8 @@ impl RequestMeta {
         {
             headers.remove(header::CONTENT_ENCODING);
         }
-        if is_html(headers) && !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+        if has_html_content_type(headers) && !headers.contains_key(header::CONTENT_SECURITY_POLICY)
+        {
             headers.insert(header::CONTENT_SECURITY_POLICY, default_csp());
         }
         cors.set_headers(status, headers);
@@ -304,7 +302,7 @@ impl RequestMeta {
 }
 
 /// Prevents caching of a response that depends on a session, and sets the new cookie of a rotated session.
-fn forbid_caching<B>(response: &mut ServiceResponse<B>) {
+fn apply_session_headers<B>(response: &mut ServiceResponse<B>) {
     let (is_uncacheable, cookie) = {
         let mut extensions = response.request().extensions_mut();
         (
@@ -326,7 +324,7 @@ fn forbid_caching<B>(response: &mut ServiceResponse<B>) {
     }
 }
 
-fn is_html(headers: &HeaderMap) -> bool {
+fn has_html_content_type(headers: &HeaderMap) -> bool {
     headers
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
@@ -346,7 +344,7 @@ fn has_error_document<B>(response: &ServiceResponse<B>) -> bool {
     if kind.is_some_and(|kind| kind.as_bytes() == PROBLEM_JSON.as_bytes()) {
         return true;
     }
-    is_html(response.headers()) && accepts_media_type(response.request(), "text/html")
+    has_html_content_type(response.headers()) && accepts_media_type(response.request(), "text/html")
 }
 
 /// Problem for a library error, which has no problem document.
@@ -359,73 +357,6 @@ fn problem_for_status(status: StatusCode, error: Option<&Error>) -> Problem {
     Problem::new(kind, detail)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CorsPolicy {
-    Disabled,
-    PublicGet,
-    /// A public GET with an `Authorization` header, which may be from another site.
-    AuthorizedGet,
-    Preflight,
-}
-
-impl CorsPolicy {
-    fn for_request(request: &ServiceRequest) -> Self {
-        let is_read = |method: &Method| matches!(*method, Method::GET | Method::HEAD);
-        let path = request.path();
-        if is_read(request.method()) {
-            return match request.headers().contains_key(header::AUTHORIZATION) {
-                _ if !is_api_path(path) => Self::Disabled,
-                false => Self::PublicGet,
-                true => Self::AuthorizedGet,
-            };
-        }
-        if request.method() != Method::OPTIONS || !is_api_path(path) {
-            return Self::Disabled;
-        }
-        let requested_method = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD);
-        let is_read_preflight =
-            requested_method.is_some_and(|wanted| matches!(wanted.as_bytes(), b"GET" | b"HEAD"));
-        let route_table = request.app_data::<&'static RouteTable>();
-        if is_read_preflight && route_table.is_some_and(|addresses| addresses.allows_get(path)) {
-            Self::Preflight
-        } else {
-            Self::Disabled
-        }
-    }
-
-    /// CORS policy after authentication.
-    fn after_authentication(self, request: &HttpRequest) -> Self {
-        match self {
-            Self::AuthorizedGet if request.extensions().contains::<ForeignAuthorization>() => {
-                Self::PublicGet
-            }
-            other => other,
-        }
-    }
-
-    fn set_headers(self, status: StatusCode, headers: &mut HeaderMap) {
-        match self {
-            Self::Disabled | Self::AuthorizedGet => {}
-            Self::PublicGet => {
-                headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY_ORIGIN);
-            }
-            Self::Preflight if status.is_success() => {
-                headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY_ORIGIN);
-                headers.insert(
-                    header::ACCESS_CONTROL_ALLOW_METHODS,
-                    HeaderValue::from_static("GET, HEAD"),
-                );
-                headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, CORS_ALLOWED_HEADERS);
-                headers.insert(
-                    header::ACCESS_CONTROL_MAX_AGE,
-                    HeaderValue::from_static("86400"),
-                );
-            }
-            Self::Preflight => {}
-        }
-    }
-}
-
 /// Path for logs: the path of a feed is a secret.
 fn loggable_path(path: &str) -> &str {
     match path.starts_with(FEEDS_PREFIX) {
@@ -435,7 +366,7 @@ fn loggable_path(path: &str) -> &str {
 }
 
 /// Whether a path belongs to the API or the cards, not to pages or operations.
-fn is_api_path(path: &str) -> bool {
+pub(super) fn is_api_path(path: &str) -> bool {
     path.starts_with("/v1/")
         || path == "/openapi.json"
         || path.starts_with("/ard/")
@@ -445,18 +376,18 @@ fn is_api_path(path: &str) -> bool {
 
 /// Request in progress, counted until it has a response or is dropped.
 #[derive(Debug)]
-struct InFlightRequest(Rc<WorkerMetrics>);
+struct InFlightRequest(Rc<HttpWorkerMetrics>);
 
 impl InFlightRequest {
-    fn start(metrics: &Rc<WorkerMetrics>) -> Self {
-        metrics.request_started();
+    fn start(metrics: &Rc<HttpWorkerMetrics>) -> Self {
+        metrics.count_started_request();
         Self(Rc::clone(metrics))
     }
 }
 
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        self.0.request_finished();
+        self.0.count_finished_request();
     }
 }
 
@@ -474,7 +405,7 @@ fn start_request_span(request: &ServiceRequest, id: &HeaderValue) -> Span {
                 path = loggable_path(request.uri().path()),
                 trace_id = trace.map(|trace| trace.trace_id),
                 parent_id = trace.map(|trace| trace.parent_id),
-                span_id = REQUEST_IDS.span_id(),
+                span_id = REQUEST_IDS.new_span_id(),
             )
         }};
     }

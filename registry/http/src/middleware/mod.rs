@@ -1,5 +1,6 @@
 //! Middleware around every request.
 
+mod cors;
 pub mod envelope;
 pub mod request_id;
 pub mod unread_limit;

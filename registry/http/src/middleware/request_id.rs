@@ -30,17 +30,17 @@ impl RequestIdGenerator {
     /// The caller's id if it is a plain word of at most 64 characters, otherwise a new one.
     pub fn for_request(&self, headers: &HeaderMap) -> HeaderValue {
         if let Some(id) = headers.get(X_REQUEST_ID)
-            && is_valid_id(id.as_bytes())
+            && is_valid_request_id(id.as_bytes())
         {
             return id.clone();
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        HeaderValue::from_bytes(&format_id(self.prefix, number))
+        HeaderValue::from_bytes(&format_request_id(self.prefix, number))
             .unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     }
 
     /// A new span id: 16 hexadecimal digits, never all zero.
-    pub fn span_id(&self) -> String {
+    pub fn new_span_id(&self) -> String {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         // An odd factor maps different numbers to different products.
         let mixed = (self.prefix | 1).wrapping_mul(number);
@@ -50,7 +50,7 @@ impl RequestIdGenerator {
 
 /// Formats two numbers as 16 hexadecimal digits each, joined by a dash. Every request has such an id; standard
 /// formatting would cost more than the rest of its generation.
-fn format_id(first: u64, second: u64) -> [u8; 33] {
+fn format_request_id(first: u64, second: u64) -> [u8; 33] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [b'-'; 33];
     for (number, offset) in [(first, 0), (second, 17)] {
@@ -62,7 +62,7 @@ fn format_id(first: u64, second: u64) -> [u8; 33] {
     text
 }
 
-fn is_valid_id(id: &[u8]) -> bool {
+fn is_valid_request_id(id: &[u8]) -> bool {
     (1..=MAX_ID_LENGTH).contains(&id.len())
         && id
             .iter()
@@ -87,10 +87,10 @@ impl<'a> TraceParent<'a> {
             return None;
         }
         let mut parts = line.splitn(5, '-');
-        let version = parse_hex(parts.next()?, 2)?;
-        let trace_id = parse_hex(parts.next()?, 32)?;
-        let parent_id = parse_hex(parts.next()?, 16)?;
-        parse_hex(parts.next()?, 2)?;
+        let version = validate_hex_text(parts.next()?, 2)?;
+        let trace_id = validate_hex_text(parts.next()?, 32)?;
+        let parent_id = validate_hex_text(parts.next()?, 16)?;
+        validate_hex_text(parts.next()?, 2)?;
         let more = parts.next().is_some();
         let all_zero = |text: &str| text.bytes().all(|byte| byte == b'0');
         if version == "ff" || (version == "00" && more) || all_zero(trace_id) || all_zero(parent_id)
@@ -104,7 +104,7 @@ impl<'a> TraceParent<'a> {
     }
 }
 
-fn parse_hex(text: &str, length: usize) -> Option<&str> {
+fn validate_hex_text(text: &str, length: usize) -> Option<&str> {
     let fits = text.len() == length
         && text
             .bytes()
@@ -142,7 +142,7 @@ mod tests {
             ids.for_request(&HeaderMap::new()),
             ids.for_request(&HeaderMap::new())
         );
-        let written = format_id(0x0123_4567_89ab_cdef, 0xf0);
+        let written = format_request_id(0x0123_4567_89ab_cdef, 0xf0);
         assert_eq!(&written, b"0123456789abcdef-00000000000000f0");
     }
 

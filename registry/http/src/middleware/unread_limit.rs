@@ -25,12 +25,12 @@ pub async fn limit_unread_bytes<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
     let response = next.call(request).await?;
     Ok(match response.response().body().size() {
-        BodySize::Sized(bytes) if bytes > MAX_UNCOUNTED_BYTES => limit_response(response),
+        BodySize::Sized(bytes) if bytes > MAX_UNCOUNTED_BYTES => count_or_reject_response(response),
         _ => response.map_into_left_body(),
     })
 }
 
-fn limit_response<B: MessageBody + 'static>(
+fn count_or_reject_response<B: MessageBody + 'static>(
     response: ServiceResponse<B>,
 ) -> ServiceResponse<EitherBody<B>> {
     let request = response.request();

@@ -25,7 +25,7 @@ pub(crate) fn address(name: &str) -> String {
 
 /// Serves a static file: cacheable forever at its hashed URL, otherwise revalidated.
 pub(crate) async fn serve_asset(request: HttpRequest, name: web::Path<String>) -> HandlerResult {
-    let file = StaticAssets::get(&name).ok_or_else(AppError::no_address)?;
+    let file = StaticAssets::get(&name).ok_or_else(AppError::no_resource)?;
     let tag = content_tag(&file);
     let is_versioned = request.query_string() == format!("v={tag}");
     let caching = HeaderValue::from_static(if is_versioned {

@@ -10,12 +10,12 @@ use a2a_registry_api::{AgentList, Collection, CollectionContent};
 use a2a_registry_core::collections::actions::{
     collection_create, collection_delete, collection_list, collection_put, collection_show,
 };
-use a2a_registry_core::collections::deletion_impact::deletion_losses;
+use a2a_registry_core::collections::deletion_impact::collection_deletion_losses;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::entity_tag::RenderedJson;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::search::search;
+use a2a_registry_core::search::search_agents;
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Permission;
@@ -94,7 +94,8 @@ pub(crate) async fn create_collection(
     form: PermittedForm<Curate, CollectionForm>,
 ) -> HandlerResult {
     let name = form.fields.name.trim().to_owned();
-    let result = create_from_form(&form.context, &form.visitor.caller, &name, &form.fields).await;
+    let result =
+        create_collection_from_form(&form.context, &form.visitor.caller, &name, &form.fields).await;
     match result {
         Ok(()) => Ok(redirect_to_collection(&name)),
         Err(error) => {
@@ -163,7 +164,7 @@ pub(crate) async fn submit_collection(
     }
 }
 
-async fn create_from_form(
+async fn create_collection_from_form(
     context: &AppContext,
     caller: &Caller,
     name: &str,
@@ -197,7 +198,7 @@ async fn collections_page(
         frame: Frame::for_visitor(context.config(), "collections", visitor),
         now: context.now(),
         collections: list.collections,
-        edit: form.editable_by(visitor),
+        edit: form.clone_if_editable(visitor),
         problem,
     })
 }
@@ -214,7 +215,7 @@ async fn collection_page(
         now: context.now(),
         agents: count_agents_text(context, &visitor.caller, &collection.name).await,
         collection,
-        edit: form.editable_by(visitor),
+        edit: form.clone_if_editable(visitor),
         problem,
     })
 }
@@ -240,7 +241,7 @@ async fn deletion_confirmation(
         },
         format!("It is shown to {}.", CollectionsPage::audience(collection)),
     ];
-    let used = deletion_losses(context, &collection.name).await?;
+    let used = collection_deletion_losses(context, &collection.name).await?;
     losses.extend(used.iter().map(|used| text::line(used, BLOCK)));
     Ok(ConfirmPage {
         frame: Frame::for_visitor(context.config(), "collections", visitor),
@@ -260,7 +261,7 @@ async fn count_agents_text(context: &AppContext, caller: &Caller, name: &str) ->
         page_size: Some(1),
         ..SearchQuery::default()
     };
-    let response = search(context, caller, &query).await.ok()?;
+    let response = search_agents(context, caller, &query).await.ok()?;
     let list: AgentList = serde_json::from_slice(&response).ok()?;
     Some(text::with_noun(&list.total, "agent", "agents"))
 }
@@ -301,7 +302,7 @@ impl CollectionForm {
         })
     }
 
-    fn editable_by(&self, visitor: &Visitor) -> Option<Self> {
+    fn clone_if_editable(&self, visitor: &Visitor) -> Option<Self> {
         let curates =
             visitor.caller.has_permission(Permission::Curate) && visitor.form_token.is_some();
         curates.then(|| self.clone())

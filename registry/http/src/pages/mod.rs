@@ -60,7 +60,7 @@ pub(crate) fn stay_on_page() -> HttpResponse {
 
 /// Logs the internal text of an error, which otherwise happens when a problem document is created.
 pub(crate) fn log_problem(problem: &Problem) {
-    let Some(internal) = problem.internal() else {
+    let Some(internal) = problem.internal_text() else {
         return;
     };
     if problem.kind().status == StatusCode::INTERNAL_SERVER_ERROR {

@@ -58,7 +58,7 @@ impl ProblemPage {
 }
 
 /// Error page for a handler that has a frame.
-pub(crate) fn problem_response(frame: Frame, error: AppError) -> HttpResponse {
+pub(crate) fn framed_error_page(frame: Frame, error: AppError) -> HttpResponse {
     let retry_after = error.retry_after;
     let problem = Problem::from(error);
     log_problem(&problem);
@@ -90,7 +90,7 @@ pub fn error_page(request: &HttpRequest, problem: &Problem) -> HttpResponse {
 
 /// Explains a kind of problem. Every text on the page is a constant.
 pub(crate) async fn show_problem_kind(context: web::Data<AppContext>, slug: Slug) -> HandlerResult {
-    let kind = problem_kinds::kind_by_slug(&slug.0).ok_or_else(AppError::no_address)?;
+    let kind = problem_kinds::kind_by_slug(&slug.0).ok_or_else(AppError::no_resource)?;
     let template = ProblemKindPage {
         frame: Frame::new(context.config(), "problem"),
         kind,

@@ -67,7 +67,7 @@ pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
         .collect()
 }
 
-pub(crate) fn level_description(level: &str) -> &'static str {
+pub(crate) fn trust_level_description(level: &str) -> &'static str {
     TRUST_LEVELS
         .iter()
         .find(|(name, _)| *name == level)
@@ -76,7 +76,7 @@ pub(crate) fn level_description(level: &str) -> &'static str {
 
 fn level_with_description(level: &str) -> String {
     let shown = text::line(level, 8);
-    match level_description(level) {
+    match trust_level_description(level) {
         "" => shown,
         meaning => format!("{shown}: {meaning}"),
     }

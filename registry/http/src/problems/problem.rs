@@ -103,14 +103,14 @@ impl Problem {
 
     /// Adds extension members to the document (RFC 9457 section 3.2). Names of standard members are ignored.
     #[must_use]
-    pub fn with_members(mut self, members: Map<String, Value>) -> Self {
+    pub fn with_extension_members(mut self, members: Map<String, Value>) -> Self {
         self.extras.extension = Some(members);
         self
     }
 
     /// Converts this problem to the result of one item of a bulk request.
     pub(crate) fn to_outcome_problem(&self) -> OutcomeProblem {
-        if let Some(internal) = self.internal() {
+        if let Some(internal) = self.internal_text() {
             tracing::error!(internal, "an item of a bulk request failed");
         }
         OutcomeProblem {
@@ -140,12 +140,12 @@ impl Problem {
     }
 
     /// Reason for a rejected credential or sign-in; `None` for other problems.
-    pub(crate) fn refusal(&self) -> Option<RefusalReason> {
+    pub(crate) fn refusal_reason(&self) -> Option<RefusalReason> {
         self.extras.refusal
     }
 
     /// Internal text, for the log only.
-    pub fn internal(&self) -> Option<&str> {
+    pub fn internal_text(&self) -> Option<&str> {
         self.extras.internal.as_deref()
     }
 

@@ -6,13 +6,13 @@ use crate::problems::problem::Problem;
 
 /// Error format of one protocol: its paths and the function that renders an error.
 #[derive(Debug, Clone, Copy)]
-pub struct ProtocolErrors {
+pub struct ProtocolErrorFormat {
     /// Path, or prefix of longer paths that continue with `/`.
     pub path: &'static str,
     pub render: fn(&HttpRequest, &Problem) -> HttpResponse,
 }
 
-impl ProtocolErrors {
+impl ProtocolErrorFormat {
     /// Finds the protocol of a path.
     pub(crate) fn for_path<'a>(all: &'a [Self], path: &str) -> Option<&'a Self> {
         all.iter().find(|one| {

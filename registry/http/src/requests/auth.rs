@@ -9,7 +9,7 @@ use std::sync::Arc;
 use a2a_registry_core::accounts::authentication::{TOKEN_PREFIX, authenticate_token};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{RefusalReason, Result};
-use a2a_registry_core::providers::Providers;
+use a2a_registry_core::providers::IdentityProviders;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Permission;
 use actix_web::dev::Payload;
@@ -21,7 +21,7 @@ use futures::future::{Either, LocalBoxFuture};
 use crate::limits::client_address::{client_address, client_network};
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
-use crate::requests::refusal_recording::record_refusal;
+use crate::requests::refusal_recording::record_credential_refusal;
 use crate::requests::server_state::server_state;
 
 /// Reader of public cards: like [`Anyone`], except that a foreign `Authorization` is ignored. SDKs send the header
@@ -101,7 +101,7 @@ pub(crate) async fn authenticate_request(
     let authenticated = authenticate_token(&server_state(request)?.context, token).await;
     authenticated
         .map_err(Problem::from)
-        .inspect_err(|problem| record_refusal(request, problem))
+        .inspect_err(|problem| record_credential_refusal(request, problem))
 }
 
 /// Authenticates the caller, and passes it to `authorize` to accept or reject.
@@ -112,11 +112,11 @@ fn extract_caller<T: 'static>(
     let token = match bearer_token(request) {
         Ok(Some(token)) => token.to_owned(),
         Ok(None) => {
-            let caller = set_network(request, Caller::default()).map_err(Problem::from);
+            let caller = with_client_network(request, Caller::default()).map_err(Problem::from);
             return Either::Left(ready(caller.and_then(|caller| authorize(caller, request))));
         }
         Err(problem) => {
-            record_refusal(request, &problem);
+            record_credential_refusal(request, &problem);
             return Either::Left(ready(Err(problem)));
         }
     };
@@ -165,7 +165,7 @@ fn carries_registry_token(request: &HttpRequest) -> bool {
         .flat_map(|line| line.as_bytes().split(u8::is_ascii_whitespace))
         .any(|word| {
             let text = std::str::from_utf8(word).unwrap_or_default();
-            let names = |providers: &Providers| providers.by_token_issuer(text).is_some();
+            let names = |providers: &IdentityProviders| providers.by_claimed_issuer(text).is_some();
             text.starts_with(TOKEN_PREFIX) || providers.is_some_and(names)
         })
 }
@@ -209,13 +209,13 @@ pub fn limit_anonymous_write(request: &HttpRequest, caller: &Caller) -> Result<(
 
 /// Rejects a caller who may not register, and sets the network of an anonymous caller.
 pub fn authorize_registration(request: &HttpRequest, caller: Caller) -> Result<Caller> {
-    caller.require_registration(&server_state(request)?.context.config().governance)?;
+    caller.require_registration_right(&server_state(request)?.context.config().governance)?;
     limit_anonymous_write(request, &caller)?;
-    set_network(request, caller)
+    with_client_network(request, caller)
 }
 
 /// Sets the network of an anonymous caller.
-pub(crate) fn set_network(request: &HttpRequest, caller: Caller) -> Result<Caller> {
+pub(crate) fn with_client_network(request: &HttpRequest, caller: Caller) -> Result<Caller> {
     let config = server_state(request)?.context.config();
     let address = client_address(request, &config.server.trusted_proxies);
     Ok(Caller {
@@ -299,7 +299,7 @@ callers! {
     /// read-only token cannot change anything. Anonymous requests are counted by address.
     AnyoneAsking = |caller, request| {
         if caller.account.is_some() {
-            caller.require(Permission::Register)?;
+            caller.require_permission(Permission::Register)?;
         }
         limit_anonymous_write(request, &caller)?;
         Ok(caller)
@@ -313,7 +313,7 @@ callers! {
     };
     /// An account with the permission.
     Require<P> = |caller, _| {
-        caller.require(P::PERMISSION)?;
+        caller.require_permission(P::PERMISSION)?;
         Ok(caller)
     };
 }

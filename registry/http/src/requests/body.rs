@@ -37,14 +37,14 @@ pub struct OptionalJsonBody<T>(pub T);
 pub struct CardBody(pub Bytes);
 
 /// A body of any type that is not read yet, so that the handler can check the headers first.
-pub struct RawBody {
+pub struct PendingBody {
     request: HttpRequest,
     payload: Payload,
     length: Option<usize>,
     limits: LimitsConfig,
 }
 
-impl FromRequest for RawBody {
+impl FromRequest for PendingBody {
     type Error = Problem;
     type Future = Ready<Result<Self, Problem>>;
 
@@ -58,7 +58,7 @@ impl<T: DeserializeOwned + 'static> FromRequest for JsonBody<T> {
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let body = RawBody::from_payload(request, payload);
+        let body = PendingBody::from_payload(request, payload);
         let limit = body.limits.json_bytes;
         async move { parse_json(&body.read_json(limit).await?).map(Self) }.boxed_local()
     }
@@ -69,7 +69,7 @@ impl<T: DeserializeOwned + 'static, const BYTES: usize> FromRequest for LimitedJ
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let body = RawBody::from_payload(request, payload);
+        let body = PendingBody::from_payload(request, payload);
         async move { parse_json(&body.read_json(BYTES).await?).map(Self) }.boxed_local()
     }
 }
@@ -79,11 +79,11 @@ impl<T: DeserializeOwned + Default + 'static> FromRequest for OptionalJsonBody<T
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let media_type_check = check_media_type(request);
-        let body = RawBody::from_payload(request, payload);
+        let media_type_check = require_json_media_type(request);
+        let body = PendingBody::from_payload(request, payload);
         async move {
             let limit = body.limits.json_bytes;
-            let bytes = body.read(limit).await?;
+            let bytes = body.read_and_reauthenticate(limit).await?;
             if bytes.is_empty() {
                 return Ok(Self(T::default()));
             }
@@ -99,12 +99,12 @@ impl FromRequest for CardBody {
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let body = RawBody::from_payload(request, payload);
+        let body = PendingBody::from_payload(request, payload);
         async move { Ok(Self(body.read_json(MAX_CARD_BYTES).await?.freeze())) }.boxed_local()
     }
 }
 
-fn check_media_type(request: &HttpRequest) -> Result<(), Problem> {
+fn require_json_media_type(request: &HttpRequest) -> Result<(), Problem> {
     if is_plain_json(request, request.headers()) {
         return Ok(());
     }
@@ -124,7 +124,7 @@ fn is_plain_json(request: &HttpRequest, headers: &HeaderMap) -> bool {
             || essence.to_ascii_lowercase().ends_with("+json"))
 }
 
-impl RawBody {
+impl PendingBody {
     /// Whether the headers declare JSON without content coding.
     pub fn is_json(&self) -> bool {
         is_plain_json(&self.request, self.request.headers())
@@ -145,7 +145,7 @@ impl RawBody {
 
     /// Reads the whole body: at most `limit` bytes, in at most `limits.body_seconds`. Authenticates the caller again
     /// afterwards, and rejects it if its permissions have changed.
-    pub async fn read(self, limit: usize) -> Result<BytesMut, Problem> {
+    pub async fn read_and_reauthenticate(self, limit: usize) -> Result<BytesMut, Problem> {
         let seconds = self.limits.body_seconds;
         let request = self.request.clone();
         let bytes = tokio::time::timeout(Duration::from_secs(seconds), self.read_bytes(limit))
@@ -162,19 +162,19 @@ impl RawBody {
 
     /// Reads a body that must be JSON.
     async fn read_json(self, limit: usize) -> Result<BytesMut, Problem> {
-        check_media_type(&self.request)?;
-        self.read(limit).await
+        require_json_media_type(&self.request)?;
+        self.read_and_reauthenticate(limit).await
     }
 
     async fn read_bytes(mut self, limit: usize) -> Result<BytesMut, Problem> {
         if self.length.is_some_and(|length| length > limit) {
-            return Err(too_large(limit));
+            return Err(too_large_problem(limit));
         }
         let mut bytes = BytesMut::new();
         while let Some(chunk) = self.payload.next().await {
             let chunk = chunk.map_err(|error| body_error(&error, limit))?;
             if bytes.len() + chunk.len() > limit {
-                return Err(too_large(limit));
+                return Err(too_large_problem(limit));
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -182,7 +182,7 @@ impl RawBody {
     }
 }
 
-fn too_large(limit: usize) -> Problem {
+fn too_large_problem(limit: usize) -> Problem {
     Problem::new(
         &problem_kinds::TOO_LARGE,
         format!("The body of this request must have at most {limit} bytes."),
@@ -191,7 +191,7 @@ fn too_large(limit: usize) -> Problem {
 
 fn body_error(error: &PayloadError, limit: usize) -> Problem {
     match error {
-        PayloadError::Overflow => too_large(limit),
+        PayloadError::Overflow => too_large_problem(limit),
         _ => Problem::new(
             &problem_kinds::INVALID_REQUEST,
             "The body ended before it was complete.",

@@ -31,14 +31,16 @@ pub struct Uncacheable;
 /// counts; other hosts cannot set a cookie with this prefix.
 pub fn secret_cookie(request: &HttpRequest, name: &str) -> Option<String> {
     let (_, value) = cookie_pairs(request).find(|(key, _)| *key == name)?;
-    (value.len() == SECRET_CHARS && is_plain(value)).then(|| value.to_owned())
+    (value.len() == SECRET_CHARS && has_cookie_characters(value)).then(|| value.to_owned())
 }
 
 /// Names and values of the request's cookies that may be sign-in attempts.
 pub fn attempt_cookies(request: &HttpRequest) -> Vec<(String, String)> {
     let matching = cookie_pairs(request).filter(|(name, value)| {
         let id = name.strip_prefix(ATTEMPT_COOKIE_PREFIX);
-        id.is_some_and(is_plain) && name.len() + value.len() <= MAX_COOKIE_CHARS && is_plain(value)
+        id.is_some_and(has_cookie_characters)
+            && name.len() + value.len() <= MAX_COOKIE_CHARS
+            && has_cookie_characters(value)
     });
     let matching = matching.map(|(name, value)| (name.to_owned(), value.to_owned()));
     matching.take(MAX_ATTEMPT_COOKIES).collect()
@@ -53,13 +55,13 @@ fn cookie_pairs(request: &HttpRequest) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// Whether a text has only the characters of this registry's cookie names and values.
-fn is_plain(text: &str) -> bool {
+fn has_cookie_characters(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 /// `Set-Cookie` header for a value that expires after `seconds`.
-pub fn set_cookie_for(name: &str, value: &str, seconds: u64) -> Option<HeaderValue> {
+pub fn expiring_cookie_header(name: &str, value: &str, seconds: u64) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!(
         "{name}={value}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Lax"
     ))
@@ -67,7 +69,7 @@ pub fn set_cookie_for(name: &str, value: &str, seconds: u64) -> Option<HeaderVal
 }
 
 /// `Set-Cookie` header for a secret that expires when the browser is closed.
-pub fn set_cookie(name: &str, secret: &str) -> Option<HeaderValue> {
+pub fn set_cookie_header(name: &str, secret: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!(
         "{name}={secret}; Path=/; Secure; HttpOnly; SameSite=Lax"
     ))
@@ -75,7 +77,7 @@ pub fn set_cookie(name: &str, secret: &str) -> Option<HeaderValue> {
 }
 
 /// `Set-Cookie` header that removes a cookie.
-pub fn clear_cookie(name: &str) -> Option<HeaderValue> {
+pub fn clear_cookie_header(name: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!(
         "{name}=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"
     ))

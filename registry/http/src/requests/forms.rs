@@ -19,10 +19,10 @@ use url::Url;
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds::{self, ProblemKind};
 use crate::requests::auth::RequiredPermission;
-use crate::requests::body::RawBody;
+use crate::requests::body::PendingBody;
 use crate::requests::cookies;
 use crate::requests::server_state::server_state;
-use crate::requests::visitor::{Visitor, is_form_token, session_visitor};
+use crate::requests::visitor::{Visitor, is_valid_form_token, session_visitor};
 
 pub trait FormFields: DeserializeOwned + 'static {
     /// Maximum number of bytes of the form.
@@ -63,7 +63,7 @@ impl<T: FormFields> FromRequest for SessionForm<T> {
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (request, body) = (request.clone(), RawBody::from_payload(request, payload));
+        let (request, body) = (request.clone(), PendingBody::from_payload(request, payload));
         read_session_form(request, body, None).boxed_local()
     }
 }
@@ -73,7 +73,7 @@ impl<P: RequiredPermission, T: FormFields> FromRequest for PermittedForm<P, T> {
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (request, body) = (request.clone(), RawBody::from_payload(request, payload));
+        let (request, body) = (request.clone(), PendingBody::from_payload(request, payload));
         async move {
             let context = Arc::clone(&server_state(&request)?.context);
             let SessionForm { visitor, fields } =
@@ -94,13 +94,13 @@ impl<T: FormFields> FromRequest for AnonymousForm<T> {
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (request, body) = (request.clone(), RawBody::from_payload(request, payload));
+        let (request, body) = (request.clone(), PendingBody::from_payload(request, payload));
         async move {
             let bytes = read_form_bytes(&request, body, T::MAX_BYTES).await?;
             let secret = cookies::secret_cookie(&request, cookies::FORM_COOKIE);
             let token: FormToken = parse_fields(&bytes)?;
             match secret {
-                Some(secret) if is_form_token(&secret, &token.form_token) => {
+                Some(secret) if is_valid_form_token(&secret, &token.form_token) => {
                     parse_fields(&bytes).map(Self)
                 }
                 _ => reject_form(
@@ -117,7 +117,7 @@ impl<T: FormFields> FromRequest for AnonymousForm<T> {
 /// Reads a form of the request's session. The body is not read if the visitor is signed out or lacks the permission.
 async fn read_session_form<T: FormFields>(
     request: HttpRequest,
-    body: RawBody,
+    body: PendingBody,
     permission: Option<Permission>,
 ) -> Result<SessionForm<T>, Problem> {
     require_same_site(&request)?;
@@ -129,7 +129,7 @@ async fn read_session_form<T: FormFields>(
     reject_nul(&bytes)?;
     let token: FormToken = parse_fields(&bytes)?;
     let secret = cookies::secret_cookie(&request, cookies::SESSION_COOKIE).unwrap_or_default();
-    if !is_form_token(&secret, &token.form_token) {
+    if !is_valid_form_token(&secret, &token.form_token) {
         return reject_form(&problem_kinds::FORM_REFUSED, WRONG_SESSION_MESSAGE);
     }
     Ok(SessionForm {
@@ -151,7 +151,7 @@ async fn authenticate_sender(
     };
     request.extensions_mut().insert(visitor.clone());
     if let Some(permission) = permission {
-        visitor.caller.require(permission)?;
+        visitor.caller.require_permission(permission)?;
     }
     Ok(visitor)
 }
@@ -173,7 +173,7 @@ fn parse_fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 /// of this registry.
 pub(crate) async fn read_form<T: DeserializeOwned>(
     request: &HttpRequest,
-    body: RawBody,
+    body: PendingBody,
     limit: usize,
 ) -> Result<T, Problem> {
     parse_fields(&read_form_bytes(request, body, limit).await?)
@@ -208,11 +208,11 @@ fn require_same_site(request: &HttpRequest) -> Result<(), Problem> {
 
 async fn read_form_bytes(
     request: &HttpRequest,
-    body: RawBody,
+    body: PendingBody,
     limit: usize,
 ) -> Result<bytes::BytesMut, Problem> {
     require_same_site(request)?;
-    let bytes = body.read(limit).await?;
+    let bytes = body.read_and_reauthenticate(limit).await?;
     if request.content_type() != "application/x-www-form-urlencoded" {
         return reject_form(
             &problem_kinds::WRONG_MEDIA_TYPE,

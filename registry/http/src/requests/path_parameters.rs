@@ -144,7 +144,7 @@ fn raw_parameter<'a>(
     raw_path: &'a str,
     name: &str,
 ) -> Result<&'a str, Problem> {
-    let no_address = || Problem::from(AppError::no_address());
+    let no_address = || Problem::from(AppError::no_resource());
     let pattern = request.match_pattern().ok_or_else(no_address)?;
     let placeholder = format!("{{{name}}}");
     pattern

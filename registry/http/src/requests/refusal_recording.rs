@@ -8,8 +8,8 @@ use crate::problems::problem::Problem;
 use crate::requests::server_state::server_state;
 
 /// Records the rejection of a credential or a sign-in, if that is the problem. Does not write to the database.
-pub(crate) fn record_refusal(request: &HttpRequest, problem: &Problem) {
-    let (Some(reason), Ok(state)) = (problem.refusal(), server_state(request)) else {
+pub(crate) fn record_credential_refusal(request: &HttpRequest, problem: &Problem) {
+    let (Some(reason), Ok(state)) = (problem.refusal_reason(), server_state(request)) else {
         return;
     };
     let context = &state.context;
@@ -19,7 +19,7 @@ pub(crate) fn record_refusal(request: &HttpRequest, problem: &Problem) {
         let client = address.map(tracing::field::display);
         let reason = reason.as_str();
         let detail = problem
-            .internal()
+            .internal_text()
             .map_or_else(|| problem.to_string(), str::to_owned);
         tracing::warn!(target: SIGN_IN_LOG, reason, client, detail, "refused");
     }

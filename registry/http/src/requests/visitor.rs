@@ -21,9 +21,11 @@ use futures::future::LocalBoxFuture;
 use ring::hmac;
 
 use crate::problems::problem::Problem;
-use crate::requests::auth::{RequiredPermission, authenticate_request, bearer_token, set_network};
+use crate::requests::auth::{
+    RequiredPermission, authenticate_request, bearer_token, with_client_network,
+};
 use crate::requests::cookies::{self, NewCookie, Uncacheable};
-use crate::requests::refusal_recording::record_refusal;
+use crate::requests::refusal_recording::record_credential_refusal;
 use crate::requests::server_state::server_state;
 
 /// Message whose HMAC with the secret of a session is the form token.
@@ -66,7 +68,7 @@ pub fn form_token(secret: &str) -> String {
     BASE64URL_NOPAD.encode(hmac::sign(&key, FORM_TOKEN_MESSAGE).as_ref())
 }
 
-pub fn is_form_token(secret: &str, token: &str) -> bool {
+pub fn is_valid_form_token(secret: &str, token: &str) -> bool {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     BASE64URL_NOPAD
         .decode(token.as_bytes())
@@ -87,7 +89,7 @@ pub async fn session_visitor(request: &HttpRequest) -> Result<Option<Visitor>> {
         return Ok(None);
     };
     if let Some(new_secret) = session_caller.new_secret {
-        if let Some(cookie) = cookies::set_cookie(cookies::SESSION_COOKIE, &new_secret) {
+        if let Some(cookie) = cookies::set_cookie_header(cookies::SESSION_COOKIE, &new_secret) {
             request.extensions_mut().insert(NewCookie(cookie));
         }
         secret = new_secret;
@@ -101,8 +103,8 @@ pub async fn session_visitor(request: &HttpRequest) -> Result<Option<Visitor>> {
 /// Extracts the visitor of a request: by the token if there is one, otherwise by the cookie.
 async fn extract_visitor(request: HttpRequest) -> Result<Visitor, Problem> {
     let visitor = if request.headers().contains_key(header::AUTHORIZATION) {
-        let token =
-            bearer_token(&request).inspect_err(|problem| record_refusal(&request, problem))?;
+        let token = bearer_token(&request)
+            .inspect_err(|problem| record_credential_refusal(&request, problem))?;
         let token = token.unwrap_or_default().to_owned();
         Visitor {
             caller: authenticate_request(&request, &token).await?,
@@ -112,7 +114,7 @@ async fn extract_visitor(request: HttpRequest) -> Result<Visitor, Problem> {
         match session_visitor(&request).await? {
             Some(visitor) => visitor,
             None => Visitor {
-                caller: set_network(&request, Caller::default())?,
+                caller: with_client_network(&request, Caller::default())?,
                 form_token: None,
             },
         }
@@ -147,7 +149,7 @@ impl<P: RequiredPermission> FromRequest for PermittedVisitor<P> {
             if visitor.caller.account.is_none() {
                 return Err(PageRejection::SignIn(current_path.unwrap_or_default()));
             }
-            let permitted = visitor.caller.require(P::PERMISSION);
+            let permitted = visitor.caller.require_permission(P::PERMISSION);
             permitted.map_err(|error| PageRejection::Problem(error.into()))?;
             Ok(Self {
                 visitor,

@@ -14,7 +14,7 @@ use crate::api::search::{self, saved as saved_searches};
 use crate::api::{accounts as tokens, collections, domains, events, federation, health, lint};
 use crate::ard::{routes as ard, well_known};
 use crate::mcp::endpoint as mcp;
-use crate::problems::protocol_errors::ProtocolErrors;
+use crate::problems::protocol_errors::ProtocolErrorFormat;
 
 pub fn mount_api(routes: &mut ServiceConfig<'_>) {
     routes
@@ -139,16 +139,16 @@ fn mount_policies(routes: &mut ServiceConfig<'_>) {
 }
 
 /// Error formats of protocols that have their own.
-pub const PROTOCOL_ERRORS: &[ProtocolErrors] = &[
-    ProtocolErrors {
+pub const PROTOCOL_ERRORS: &[ProtocolErrorFormat] = &[
+    ProtocolErrorFormat {
         path: "/ard",
         render: ard::ard_error_response,
     },
-    ProtocolErrors {
+    ProtocolErrorFormat {
         path: "/mcp",
         render: mcp::problem_response,
     },
-    ProtocolErrors {
+    ProtocolErrorFormat {
         path: "/a2a",
         render: a2a_fault::problem_response,
     },

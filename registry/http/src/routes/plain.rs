@@ -66,7 +66,7 @@ plain_routes! {
     pages {
         GET "/openapi.json" => openapi::openapi_json;
         GET "/docs" => openapi::redirect_to_docs;
-        GET "/docs/{file:.*}" => openapi::docs;
+        GET "/docs/{file:.*}" => openapi::serve_api_docs;
         GET "/problems/{slug}" => problems::show_problem_kind;
         POST "/a2a" => a2a_rpc::rpc_call;
         // Some clients add a slash to the URL of an interface.
@@ -97,7 +97,7 @@ plain_routes! {
         GET "/a2a/extendedAgentCard" => a2a_rest::extended_card;
         GET "/agents/{agent}/" => agent_page::show_agent_page;
         GET "/agents/{agent}/diff" => agent_page::diff::show_diff;
-        GET "/agents/{agent}" => agent_page::redirect_to_slash;
+        GET "/agents/{agent}" => agent_page::redirect_to_trailing_slash;
         GET "/register" => register_page::show_register_page;
         POST "/register" => register_page::submit_registration;
         POST "/account/domains" => register_page::submit_registration_signed_in;
@@ -113,21 +113,21 @@ plain_routes! {
         GET "/sign-in/{provider}/callback" => provider_sign_in::finish_provider_sign_in;
         GET "/account" => account_page::account_page;
         POST "/account/tokens" => account_page::create_token_from_form;
-        POST "/account/tokens/revoke" => revocation_pages::revoke_token_page;
-        POST "/account/sessions/revoke" => revocation_pages::revoke_session_page;
+        POST "/account/tokens/revoke" => revocation_pages::submit_token_revocation;
+        POST "/account/sessions/revoke" => revocation_pages::submit_session_revocation;
         GET "/reviews" => review_list_page::show_reviews;
-        POST "/reviews" => review_list_page::submit_decisions;
+        POST "/reviews" => review_list_page::submit_review_decisions;
         GET "/reviews/{review}" => review_page::show_review;
         POST "/reviews/{review}" => review_page::submit_review_action;
         POST "/agents/{agent}/report" => report_page::submit_report;
         POST "/account/reports" => report_page::submit_report_signed_in;
         GET "/waiting" => waiting_page::show_inbox;
         POST "/waiting" => waiting_page::submit_mark_read;
-        GET "/feeds/{secret}" => feeds::show_feed;
-        POST "/account/feed" => revocation_pages::renew_feed_page;
-        POST "/account/feed/end" => revocation_pages::end_feed_page;
-        POST "/account/searches" => saved_searches::save;
-        POST "/account/searches/delete" => saved_searches::forget;
+        GET "/feeds/{secret}" => feeds::serve_review_feed;
+        POST "/account/feed" => revocation_pages::submit_feed_renewal;
+        POST "/account/feed/end" => revocation_pages::submit_feed_end;
+        POST "/account/searches" => saved_searches::submit_saved_search;
+        POST "/account/searches/delete" => saved_searches::submit_saved_search_deletion;
         GET "/collections" => collection_pages::show_collections;
         POST "/collections" => collection_pages::create_collection;
         GET "/collections/{collection}" => collection_pages::show_collection;

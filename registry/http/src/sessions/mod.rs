@@ -7,7 +7,9 @@ use std::net::IpAddr;
 
 use a2a_registry_api::limits::MAX_SESSIONS_PER_ACCOUNT;
 use a2a_registry_api::{Session, SessionList};
-use a2a_registry_core::accounts::admin_access::{require_admin_access, session_grants_admin};
+use a2a_registry_core::accounts::admin_access::{
+    require_remaining_admin_access, session_grants_admin,
+};
 use a2a_registry_core::accounts::authentication::{effective_scopes, random_secret, sha256_hex};
 use a2a_registry_core::commit::change_set::ChangeSet;
 use a2a_registry_core::commit::publish::commit_changes;
@@ -60,7 +62,7 @@ impl<'a> SessionClient<'a> {
 
 /// Creates a session for a caller with a token and returns the secret. If the account has too many sessions, the least
 /// recently used one is deleted. Access tokens cannot create sessions, because they are for services.
-pub async fn begin_session(
+pub async fn begin_session_with_token(
     context: &AppContext,
     caller: &Caller,
     client: &SessionClient<'_>,
@@ -217,7 +219,7 @@ pub async fn session_list(
     caller: &Caller,
     page: &PageRequest,
 ) -> Result<SessionList> {
-    let actor = caller.require(Permission::Read)?;
+    let actor = caller.require_permission(Permission::Read)?;
     let account_filter = (!actor.has_permission(Permission::Administer)).then_some(actor.id);
     let list = ListPage::new(&context.page_token_signer, caller, "sessions", page)?;
     let (before, limit) = (list.start_position()?, list.row_limit());
@@ -240,7 +242,7 @@ pub async fn session_list(
 /// Returns a session: any for an admin, otherwise one of the caller's own. Sessions of other accounts are not found,
 /// like sessions that do not exist.
 pub async fn session_show(context: &AppContext, caller: &Caller, id: Uuid) -> Result<Session> {
-    let actor = caller.require(Permission::Read)?;
+    let actor = caller.require_permission(Permission::Read)?;
     let row = sessions::session_by_id(&context.store, id, context.now().0).await?;
     let row = row
         .filter(|row| row.account_id == actor.id || actor.has_permission(Permission::Administer));
@@ -261,7 +263,7 @@ pub async fn own_sessions(context: &AppContext, actor: &CallerAccount) -> Result
 /// Revokes a session. Rejects a session of the caller with more scopes than the caller has now, and the last admin
 /// access.
 pub async fn session_revoke(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
-    let actor = caller.require(Permission::Read)?;
+    let actor = caller.require_permission(Permission::Read)?;
     let now = context.now();
     let write = context.store.begin_write().await?;
     write.lock_accounts().await?;
@@ -280,7 +282,7 @@ pub async fn session_revoke(context: &AppContext, caller: &Caller, id: Uuid) -> 
     let owner = owner.first().ok_or_else(|| AppError::no_session(id))?;
     write.delete_session(id).await?;
     if session_grants_admin(context, owner, &row)? {
-        require_admin_access(context, &write).await?;
+        require_remaining_admin_access(context, &write).await?;
     }
     let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     let data = json!({"account": owner.name});

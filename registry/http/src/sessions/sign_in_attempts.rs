@@ -7,7 +7,7 @@ use a2a_registry_core::accounts::authentication::{random_secret, sha256_hex};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, RefusalReason, Result};
 use a2a_registry_core::providers::{
-    AuthorizationResponse, Provider, SignInAttemptSecrets, TokenSubject, redirect_uri,
+    AuthorizationResponse, IdentityProvider, SignInAttemptSecrets, TokenSubject, redirect_uri,
 };
 use a2a_registry_domain::timestamp::MINUTE;
 use a2a_registry_store::entity::used_sign_in_attempt;
@@ -77,7 +77,7 @@ pub struct ProviderSignIn {
     pub next: String,
 }
 
-pub fn cookie_name(state: &str) -> Option<String> {
+pub fn attempt_cookie_name(state: &str) -> Option<String> {
     Some(format!(
         "{}{}",
         cookies::ATTEMPT_COOKIE_PREFIX,
@@ -93,7 +93,7 @@ fn unseal_attempt(context: &AppContext, sealed: &str) -> Option<SignInAttempt> {
 
 pub async fn begin_attempt(
     context: &AppContext,
-    provider: &Provider,
+    provider: &IdentityProvider,
     request: &HttpRequest,
     next: &str,
 ) -> Result<ProviderRedirect> {
@@ -120,13 +120,13 @@ pub async fn begin_attempt(
         })
         .ok_or_else(|| AppError::internal("a sign-in attempt could not be sealed"))?;
     let seconds = u64::try_from(ATTEMPT_LIFETIME / 1_000_000).unwrap_or_default();
-    let set = cookie_name(&attempt.state)
-        .and_then(|name| cookies::set_cookie_for(&name, &sealed, seconds))
+    let set = attempt_cookie_name(&attempt.state)
+        .and_then(|name| cookies::expiring_cookie_header(&name, &sealed, seconds))
         .into_iter();
-    let cleared = cookies_to_clear(context, request, now);
+    let cleared = attempt_cookies_to_clear(context, request, now);
     let cleared = cleared
         .iter()
-        .filter_map(|name| cookies::clear_cookie(name));
+        .filter_map(|name| cookies::clear_cookie_header(name));
     Ok(ProviderRedirect {
         url,
         cookies: set.chain(cleared).collect(),
@@ -134,7 +134,11 @@ pub async fn begin_attempt(
 }
 
 /// Names of the cookies to clear for a new attempt: the oldest beyond the limit, and all invalid ones.
-pub fn cookies_to_clear(context: &AppContext, request: &HttpRequest, now: i64) -> Vec<String> {
+pub fn attempt_cookies_to_clear(
+    context: &AppContext,
+    request: &HttpRequest,
+    now: i64,
+) -> Vec<String> {
     let mut pending = Vec::new();
     let mut names = Vec::new();
     for (name, sealed) in cookies::attempt_cookies(request) {
@@ -149,8 +153,8 @@ pub fn cookies_to_clear(context: &AppContext, request: &HttpRequest, now: i64) -
     names
 }
 
-pub fn clear_attempt_cookie(state: &str) -> Option<HeaderValue> {
-    cookies::clear_cookie(&cookie_name(state)?)
+pub fn clear_attempt_cookie_header(state: &str) -> Option<HeaderValue> {
+    cookies::clear_cookie_header(&attempt_cookie_name(state)?)
 }
 
 /// An attempt that belongs to this browser.
@@ -159,11 +163,11 @@ pub struct VerifiedAttempt(SignInAttempt);
 /// Finds the attempt of this browser that a provider response belongs to.
 pub async fn find_attempt(
     context: &AppContext,
-    provider: &Provider,
+    provider: &IdentityProvider,
     request: &HttpRequest,
     response: &AuthorizationResponse,
 ) -> Result<VerifiedAttempt> {
-    let name = cookie_name(&response.state).ok_or_else(invalid_attempt)?;
+    let name = attempt_cookie_name(&response.state).ok_or_else(invalid_attempt_error)?;
     let mut attempt_cookies = cookies::attempt_cookies(request).into_iter();
     let sealed = attempt_cookies.find(|(own, _)| *own == name);
     let attempt = sealed.and_then(|(_, sealed)| unseal_attempt(context, &sealed));
@@ -172,17 +176,17 @@ pub async fn find_attempt(
             && own.issuer == provider.issuer()
             && !own.has_expired(context.now().0)
     });
-    let attempt = attempt.ok_or_else(invalid_attempt)?;
+    let attempt = attempt.ok_or_else(invalid_attempt_error)?;
     // The provider would treat a repeated code as stolen. The authoritative check is in `record_used_attempt`.
     if identities::is_sign_in_attempt_used(&context.store, &sha256_hex(&attempt.state)).await? {
-        return Err(invalid_attempt());
+        return Err(invalid_attempt_error());
     }
     Ok(VerifiedAttempt(attempt))
 }
 
 pub async fn finish_attempt(
     context: &AppContext,
-    provider: &Arc<Provider>,
+    provider: &Arc<IdentityProvider>,
     attempt: VerifiedAttempt,
     response: &AuthorizationResponse,
 ) -> Result<ProviderSignIn> {
@@ -222,11 +226,11 @@ pub(super) async fn record_used_attempt(
     };
     match write.mark_sign_in_attempt_used(row).await? {
         true => Ok(()),
-        false => Err(invalid_attempt()),
+        false => Err(invalid_attempt_error()),
     }
 }
 
-pub(super) fn invalid_attempt() -> AppError {
+pub(super) fn invalid_attempt_error() -> AppError {
     AppError::unauthenticated(
         "This sign-in was started in another browser, took longer than ten minutes, or is already complete. Sign in \
          again.",

@@ -158,7 +158,7 @@ impl FacetCounter {
     }
 
     /// The ranks of this segment's values among the precomputed ones; empty before the first match.
-    pub fn value_ranks(&self, frequent: &PrecomputedValues) -> io::Result<&[u32]> {
+    pub fn precomputed_ranks(&self, frequent: &PrecomputedValues) -> io::Result<&[u32]> {
         if self.counts.is_empty() {
             return Ok(&[]);
         }
@@ -167,7 +167,7 @@ impl FacetCounter {
     }
 
     /// The numbers of this segment's values, by `number_of`; empty before the first match.
-    pub fn value_numbers(
+    pub fn large_segment_numbers(
         &self,
         number_of: impl FnMut(&[u8]) -> io::Result<Option<u32>>,
     ) -> io::Result<&[u32]> {

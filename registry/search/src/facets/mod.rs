@@ -17,14 +17,14 @@ use a2a_registry_domain::facet::Facet;
 use column_counting::{ColumnBuffers, FacetCounter};
 use number_counting::LargeSegmentCounts;
 use segment_columns::SegmentColumns;
-use set_counting::LargeSegmentSet;
+use set_counting::LargeSegmentMatchSet;
 use tantivy::{DocId, Searcher, SegmentOrdinal, SegmentReader};
 
 use super::doc_bit_set::DocBitSet;
 use super::response::FacetCounts;
 use super::schema::IndexFields;
 
-pub use precomputed::FacetLimits;
+pub use precomputed::FacetPrecomputationLimits;
 pub(super) use precomputed::PrecomputedFacets;
 
 /// Matches per block in which the columns are read.
@@ -73,7 +73,7 @@ impl RequestedFacets {
         }))
     }
 
-    pub fn count(
+    pub fn count_facet_values(
         &self,
         searcher: &Searcher,
         fields: &IndexFields,
@@ -118,7 +118,7 @@ impl RequestedFacets {
         };
         let large = large.iter().map(|one| {
             let reader = searcher.segment_reader(one.ordinal);
-            Ok(LargeSegmentSet {
+            Ok(LargeSegmentMatchSet {
                 large_index: one.large_index,
                 agents: &one.agents,
                 index: fields.keys.inverted_index(reader)?,

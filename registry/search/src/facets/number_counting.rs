@@ -42,7 +42,8 @@ pub(super) fn count_by_numbers(
     }
     let mut unnumbered = Vec::with_capacity(small.len());
     for facet in small {
-        let numbers = facet.value_numbers(|value| number_of_value(value, values, &columns))?;
+        let numbers =
+            facet.large_segment_numbers(|value| number_of_value(value, values, &columns))?;
         facet.add_marked_counts(numbers, &mut sums);
         unnumbered.push(facet.unmarked_values(numbers)?);
     }

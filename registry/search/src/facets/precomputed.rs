@@ -16,11 +16,11 @@ use tantivy::termdict::TermMerger;
 use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 
 use super::super::doc_bit_set::DocBitSet;
-use super::super::keys::{KeyField, KeyKind, key_value};
-use super::super::lock;
+use super::super::keys::{KeyField, KeyKind, value_of_key};
+use super::super::lock_ignoring_poison;
 use super::super::schema::IndexFields;
 use super::segment_columns::SegmentColumns;
-use super::values_per_agent::ValuesPerAgent;
+use super::values_per_agent::AgentValueCounts;
 
 /// Fraction of all agents (one in this many) from which a segment is large; so this is also the highest number of
 /// large segments.
@@ -35,7 +35,7 @@ const MAX_SMALL_FRACTION: u32 = 8;
 const MIN_BITSET_FRACTION: u32 = 64;
 
 #[derive(Debug, Clone, Copy)]
-pub struct FacetLimits {
+pub struct FacetPrecomputationLimits {
     /// Segments with fewer agents than this have no precomputed values.
     pub min_agents: u32,
     /// The most values precomputed for each facet, starting with the most frequent.
@@ -50,7 +50,7 @@ pub struct FacetLimits {
     pub nanos_per_value: u64,
 }
 
-impl Default for FacetLimits {
+impl Default for FacetPrecomputationLimits {
     fn default() -> Self {
         Self {
             min_agents: 256,
@@ -66,7 +66,7 @@ impl Default for FacetLimits {
 #[derive(Default)]
 pub(crate) struct PrecomputedFacets {
     large_segments: Vec<SegmentId>,
-    limits: FacetLimits,
+    limits: FacetPrecomputationLimits,
     /// Values of each facet; empty without a large segment.
     facets: FacetMap<PrecomputedValues>,
     /// Columns of the segments of the newest state, opened by the first search that needs them.
@@ -83,7 +83,7 @@ pub(crate) struct PrecomputedValues {
     /// The most frequent omitted value, and an upper bound of its agents.
     pub best_omitted: Option<(Vec<u8>, u64)>,
     /// Number of values per agent, for each segment.
-    pub values_per_agent: Vec<Arc<ValuesPerAgent>>,
+    pub values_per_agent: Vec<Arc<AgentValueCounts>>,
     /// Number of each value of each segment, precomputed or not, in the order of the segment's values. All values of
     /// the large segments are numbered in the order of their texts.
     numbers: Vec<Box<[u32]>>,
@@ -113,7 +113,7 @@ impl PrecomputedFacets {
     pub fn build(
         searcher: &Searcher,
         fields: &IndexFields,
-        limits: FacetLimits,
+        limits: FacetPrecomputationLimits,
         previous: Option<Arc<Self>>,
     ) -> tantivy::Result<Arc<Self>> {
         let readers = searcher.segment_readers();
@@ -129,7 +129,7 @@ impl PrecomputedFacets {
         };
         if let Some(before) = previous.as_ref().filter(still_serves) {
             let is_searched = |id: &SegmentId| readers.iter().any(|one| one.segment_id() == *id);
-            lock(&before.columns).retain(|id, _| is_searched(id));
+            lock_ignoring_poison(&before.columns).retain(|id, _| is_searched(id));
             return Ok(Arc::clone(before));
         }
         let mut facets = FacetMap::<PrecomputedValues>::default();
@@ -175,7 +175,7 @@ impl PrecomputedFacets {
                 let known = previous.and_then(|before| before.values_per_agent(facet, reader));
                 values.values_per_agent.push(match known {
                     Some(known) => known,
-                    None => Arc::new(ValuesPerAgent::build(reader, facet.as_str())?),
+                    None => Arc::new(AgentValueCounts::build(reader, facet.as_str())?),
                 });
             }
         }
@@ -186,7 +186,7 @@ impl PrecomputedFacets {
         &self,
         facet: Facet,
         reader: &SegmentReader,
-    ) -> Option<Arc<ValuesPerAgent>> {
+    ) -> Option<Arc<AgentValueCounts>> {
         let place = self.large_segment_index(reader)?;
         self.facet_values(facet)?
             .values_per_agent
@@ -252,7 +252,7 @@ impl PrecomputedFacets {
 
     /// The columns of a segment, kept while the segment is searched.
     pub fn segment_columns(&self, reader: &SegmentReader) -> Arc<SegmentColumns> {
-        let mut columns = lock(&self.columns);
+        let mut columns = lock_ignoring_poison(&self.columns);
         Arc::clone(columns.entry(reader.segment_id()).or_default())
     }
 
@@ -287,7 +287,7 @@ impl PrecomputedValues {
                 agents += u64::from(info.doc_freq);
                 numbers[segment].push(distinct);
             }
-            best.offer(key_value(terms.key()), distinct, agents, || {
+            best.offer(value_of_key(terms.key()), distinct, agents, || {
                 let mut all: Vec<ValuePostings> =
                     indexes.iter().map(|_| ValuePostings::Empty).collect();
                 for (segment, info) in holders() {
@@ -401,14 +401,14 @@ struct TopFrequentValues {
 struct RankedValue(FrequentValue);
 
 impl RankedValue {
-    fn key(&self) -> (u64, Reverse<&[u8]>) {
+    fn ranking_key(&self) -> (u64, Reverse<&[u8]>) {
         (self.0.agent_count, Reverse(&self.0.text))
     }
 }
 
 impl PartialEq for RankedValue {
     fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
+        self.ranking_key() == other.ranking_key()
     }
 }
 
@@ -422,7 +422,7 @@ impl PartialOrd for RankedValue {
 
 impl Ord for RankedValue {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
+        self.ranking_key().cmp(&other.ranking_key())
     }
 }
 

@@ -11,7 +11,7 @@ use super::column_counting::{CountedValues, FacetCounter, merge_counted_values};
 use super::precomputed::{FrequentValue, PrecomputedValues};
 use super::top_values::TopValues;
 
-pub(super) struct LargeSegmentSet<'a> {
+pub(super) struct LargeSegmentMatchSet<'a> {
     /// Position of this segment among the large segments.
     pub large_index: usize,
     pub agents: &'a DocBitSet,
@@ -33,7 +33,8 @@ impl<'a> SmallSegmentCounts<'a> {
         let mut counts_by_rank = vec![0_u32; values.ranked.len()];
         let mut max_unranked_count = 0;
         for segment in segments {
-            let most = segment.add_marked_counts(segment.value_ranks(values)?, &mut counts_by_rank);
+            let most =
+                segment.add_marked_counts(segment.precomputed_ranks(values)?, &mut counts_by_rank);
             max_unranked_count += u64::from(most);
         }
         Ok(Self {
@@ -48,7 +49,7 @@ impl<'a> SmallSegmentCounts<'a> {
     fn unranked_values(&self) -> io::Result<Vec<CountedValues>> {
         let segments = self.segments.iter();
         segments
-            .map(|segment| segment.unmarked_values(segment.value_ranks(self.values)?))
+            .map(|segment| segment.unmarked_values(segment.precomputed_ranks(self.values)?))
             .collect()
     }
 }
@@ -58,7 +59,7 @@ impl<'a> SmallSegmentCounts<'a> {
 /// all values of the matches would be faster, at `nanos_per_value` each.
 pub(super) fn count_by_sets(
     values: &PrecomputedValues,
-    large: &[LargeSegmentSet<'_>],
+    large: &[LargeSegmentMatchSet<'_>],
     small: &[FacetCounter],
     nanos_per_value: u64,
 ) -> tantivy::Result<Option<FacetCounts>> {
@@ -75,7 +76,7 @@ pub(super) fn count_by_sets(
     }
     let small = SmallSegmentCounts::new(values, small)?;
     let mut top_values = TopValues::default();
-    let enough = offer_precomputed(values, large, &small, max_nanos, &mut top_values)?
+    let enough = offer_precomputed_values(values, large, &small, max_nanos, &mut top_values)?
         && offer_small_segment_values(&small, &mut top_values)?;
     // A value that is neither precomputed nor in a small segment ranks no higher than this one.
     let left_out = values.best_omitted.as_ref();
@@ -87,9 +88,9 @@ pub(super) fn count_by_sets(
 }
 
 /// Counts the precomputed values that may be shown; returns whether this took at most `max_nanos` nanoseconds.
-fn offer_precomputed(
+fn offer_precomputed_values(
     values: &PrecomputedValues,
-    large: &[LargeSegmentSet<'_>],
+    large: &[LargeSegmentMatchSet<'_>],
     small: &SmallSegmentCounts<'_>,
     max_nanos: u64,
     top_values: &mut TopValues,
@@ -101,7 +102,7 @@ fn offer_precomputed(
                 return Ok(false);
             };
             nanos_left = rest;
-            let in_large = count_in_large(value, large)?;
+            let in_large = count_in_large_segments(value, large)?;
             shown.offer(&value.text, in_large + u64::from(in_small));
             Ok(true)
         };
@@ -144,7 +145,10 @@ fn offer_small_segment_values(
     Ok(true)
 }
 
-fn count_in_large(value: &FrequentValue, large: &[LargeSegmentSet<'_>]) -> tantivy::Result<u64> {
+fn count_in_large_segments(
+    value: &FrequentValue,
+    large: &[LargeSegmentMatchSet<'_>],
+) -> tantivy::Result<u64> {
     let counts = large
         .iter()
         .map(|matches| value.count_in(matches.large_index, matches.agents, &matches.index));

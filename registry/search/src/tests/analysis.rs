@@ -1,6 +1,6 @@
 //! Text analysis: splitting, folding and stemming.
 
-use crate::analysis::{AnalyzedQuery, IndexedWord, analyze_query, query_tokens};
+use crate::analysis::{AnalyzedQuery, IndexedWord, analyze_query, split_query_words};
 use crate::languages::{LanguageSet, stem_by_script};
 use crate::text_folding::fold_text;
 
@@ -13,7 +13,7 @@ fn exact(text: &str) -> Vec<String> {
 }
 
 fn asked(text: &str) -> Vec<String> {
-    query_tokens(text).map(|piece| piece.exact).collect()
+    split_query_words(text).map(|piece| piece.exact).collect()
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn a_hit_shows_the_skills_that_matched_and_then_the_first_ones() {
     let every = &hits(&text("skill"))[0];
     assert_eq!(skill_numbers(every), first);
     // The same holds for a hit that is read individually.
-    let found = index.lookup("urn:one", &public(), 5).unwrap();
+    let found = index.lookup_agents_by_key("urn:one", &public(), 5).unwrap();
     assert_eq!(skill_numbers(&found[0]), first);
 }
 
@@ -153,7 +153,7 @@ fn the_skills_of_a_usual_agent_stay_in_the_order_of_its_card() {
         limit: 5,
         vectors: None,
     };
-    let similar = index.find_similar(&similar).unwrap();
+    let similar = index.find_similar_agents(&similar).unwrap();
     assert_eq!(skill_numbers(&similar.hits[0]), first);
 }
 
@@ -234,7 +234,7 @@ fn a_hit_has_the_parts_that_are_asked_for() {
     });
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), agents.collect());
-    let none = HitParts {
+    let none = RequestedHitParts {
         hit: false,
         catalog_entry: false,
         highlights: false,
@@ -256,7 +256,7 @@ fn a_hit_has_the_parts_that_are_asked_for() {
         (true, false, true),
         (false, false, false),
     ] {
-        let request = asked(HitParts {
+        let request = asked(RequestedHitParts {
             hit,
             catalog_entry: entry,
             highlights,

@@ -80,7 +80,7 @@ fn answers(index: &Index) -> Result<Vec<String>, IndexError> {
     let asked = questions();
     let answers = asked.iter().map(|request| {
         Ok(whole(
-            &index.run_with_damage_check(|index| index.search(request))?,
+            &index.run_with_damage_retry(|index| index.search(request))?,
         ))
     });
     answers.collect()
@@ -132,16 +132,16 @@ fn what_a_rebuild_has_replaced_meanwhile_is_nobodys_damage() {
     let dir = tempfile::tempdir().unwrap();
     let index = damageable(dir.path());
     let before = index.rebuild_count();
-    let failed = index.run_with_damage_check(|index| {
+    let failed = index.run_with_damage_retry(|index| {
         mend(index);
         Err::<(), _>(IndexError::Damaged("its files are gone".to_owned()))
     });
     assert!(failed.is_err());
     assert_eq!(index.damage(), None);
-    index.report_damage("its files are gone".to_owned(), before);
+    index.record_damage("its files are gone".to_owned(), before);
     assert_eq!(index.damage(), None);
     // A report with the current number of rebuilds concerns the index in use.
-    index.report_damage("its files are gone".to_owned(), index.rebuild_count());
+    index.record_damage("its files are gone".to_owned(), index.rebuild_count());
     assert!(index.damage().is_some());
 }
 
@@ -225,7 +225,7 @@ fn what_passes_is_no_damage() {
     let dir = tempfile::tempdir().unwrap();
     let index = damageable(dir.path());
     let failing = std::cell::Cell::new(true);
-    let answer = index.run_with_damage_check(|index| match failing.replace(false) {
+    let answer = index.run_with_damage_retry(|index| match failing.replace(false) {
         true => Err(IndexError::Damaged("for once".to_owned())),
         false => index.search(&all()),
     });
@@ -236,12 +236,12 @@ fn what_passes_is_no_damage() {
     };
     assert!(
         index
-            .run_with_damage_check(|index| index.search(&too_many))
+            .run_with_damage_retry(|index| index.search(&too_many))
             .is_err()
     );
     assert_eq!(index.damage(), None);
     let broken: Result<(), IndexError> =
-        index.run_with_damage_check(|_| panic!("as the search library does"));
+        index.run_with_damage_retry(|_| panic!("as the search library does"));
     assert!(matches!(broken, Err(IndexError::Damaged(_))));
     assert!(index.damage().is_some());
 }
@@ -274,7 +274,7 @@ fn a_shortage_of_descriptors_is_no_damage() {
             }
             assert_eq!(index.damage().is_some(), is_damage, "commits {told}");
             if !is_damage {
-                let asked = index.run_with_damage_check(|_| Err::<(), _>(error(way, code)));
+                let asked = index.run_with_damage_retry(|_| Err::<(), _>(error(way, code)));
                 assert!(asked.is_err());
                 assert_eq!(index.damage(), None, "a search {told}");
             }

@@ -43,7 +43,7 @@ fn a_missing_index_asks_for_a_rebuild_and_answers_nothing() {
     );
     assert!(
         index
-            .lookup("url:x", &public(), 5)
+            .lookup_agents_by_key("url:x", &public(), 5)
             .unwrap_err()
             .needs_rebuild()
     );
@@ -140,7 +140,7 @@ fn reopening_goes_on_after_the_last_commit() {
     index.apply_changes(vec![agent(2, "Two")], &[], 7).unwrap();
     // State after a crash: documents that were written and never committed.
     {
-        let mut live = lock(&index.0.writer_state);
+        let mut live = lock_ignoring_poison(&index.0.writer_state);
         let state = live.as_mut().unwrap();
         let writer = state.writer.take().unwrap();
         index_folder::replace_agents(&writer, &index.0.fields, vec![agent(3, "Three")], &[id(1)])
@@ -164,7 +164,7 @@ fn events_without_agents_cost_no_commit_each() {
     let dir = tempfile::tempdir().unwrap();
     let mut index = built(dir.path(), vec![agent(1, "One")]);
     let first = index.generation();
-    index.record_hidden(&[id(1)], 8);
+    index.record_hidden_agents(&[id(1)], 8);
     index.apply_changes(Vec::new(), &[], 7).unwrap();
     assert_eq!((index.applied_seq(), index.overlay_len()), (7, 1));
     index.apply_changes(Vec::new(), &[], 9).unwrap();

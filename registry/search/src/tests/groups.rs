@@ -138,7 +138,7 @@ fn folded_searches_equal_a_naive_scan() {
             let begin = dice.below(140);
             let changed = random_agents(&mut dice, begin..begin + 12);
             let ids: Vec<Uuid> = changed.iter().map(|one| one.id).collect();
-            index.record_hidden(&ids, seq);
+            index.record_hidden_agents(&ids, seq);
             hidden = ids.into_iter().collect();
             if seq % 2 == 0 {
                 let (deleted, upserted) = changed.split_at(4);
@@ -232,7 +232,7 @@ fn hidden_duplicates_neither_count_nor_lead() {
         })
     };
     assert_eq!(seen(&index), (vec![id(2)], 2, Some(1), one(4)));
-    index.record_hidden(&[id(2)], 2);
+    index.record_hidden_agents(&[id(2)], 2);
     assert_eq!(seen(&index), (vec![id(4)], 1, Some(1), None));
 }
 
@@ -263,12 +263,12 @@ fn a_later_page_shows_no_duplicate_that_was_hidden_since() {
         })
     };
     assert_eq!(leads(&index), (id(1), others(&[2, 3, 4])));
-    index.record_hidden(&[id(3)], 2);
+    index.record_hidden_agents(&[id(3)], 2);
     assert_eq!(leads(&index), (id(1), others(&[2, 4])));
     // The next member represents the group when the first is hidden.
-    index.record_hidden(&[id(1)], 3);
+    index.record_hidden_agents(&[id(1)], 3);
     assert_eq!(leads(&index), (id(2), others(&[4])));
-    index.record_hidden(&[id(2)], 4);
+    index.record_hidden_agents(&[id(2)], 4);
     assert_eq!(leads(&index), (id(4), None));
 }
 
@@ -293,7 +293,9 @@ fn nearest_neighbours_are_folded_like_other_matches() {
         let vectors = AgentVectors::new(&[vector(&mut dice)]).unwrap();
         (agent.id, Some((1, vectors)))
     });
-    vectors.replace(&changes.collect::<Vec<_>>()).unwrap();
+    vectors
+        .replace_agent_vectors(&changes.collect::<Vec<_>>())
+        .unwrap();
     let vectors = Arc::new(vectors);
     for round in 0..40 {
         let mut request = random_request(&mut dice);

@@ -64,7 +64,7 @@ fn a_value_is_of_its_kind_alone() {
     let found = |property| names(&index, &having(property));
     assert_eq!(found(AgentProperty::Identifier), [id(102)]);
     assert_eq!(found(AgentProperty::Attribute(path)), [id(103)]);
-    let found = index.lookup(SAME, &public(), 10).unwrap();
+    let found = index.lookup_agents_by_key(SAME, &public(), 10).unwrap();
     assert_eq!(
         found.iter().map(|hit| hit.id).collect::<Vec<_>>(),
         [id(101)]

@@ -28,7 +28,7 @@ const KOREAN: &str = "날씨 예보와 미세먼지 농도를 안내합니다";
 
 #[test]
 fn sentences_tell_their_language() {
-    let letters = |texts: &[&str]| detect_card_languages(texts.iter().copied()).letters();
+    let letters = |texts: &[&str]| detect_card_languages(texts.iter().copied()).language_letters();
     for (text, expected) in [
         (GERMAN, "g"),
         (FRENCH, "f"),
@@ -45,7 +45,7 @@ fn sentences_tell_their_language() {
     // Only the beginning of long texts is read.
     let filler = "word ".repeat(4_000);
     assert_eq!(letters(&[&filler, GERMAN]), "");
-    assert_eq!(LanguageSet::from_letters("gp").letters(), "gp");
+    assert_eq!(LanguageSet::from_letters("gp").language_letters(), "gp");
 }
 
 #[test]
@@ -56,7 +56,10 @@ fn questions_tell_their_language_or_may_be_in_any() {
             .map(|word| fold_text(word).into_owned())
             .collect();
         let found = detect_query_languages(words.iter().map(String::as_str));
-        (found.possible.letters(), found.certain.letters())
+        (
+            found.possible.language_letters(),
+            found.certain.language_letters(),
+        )
     };
     let certain = |letter: &str| (letter.to_owned(), letter.to_owned());
     assert_eq!(of("wie viele Ueberstunden"), certain("g"));

@@ -102,11 +102,11 @@ fn check(index: &Index, agents: &BTreeMap<Uuid, AgentDocument>, dice: &mut Dice)
     let found: BTreeSet<Uuid> = ids(&answer).into_iter().collect();
     assert_eq!(found, expected.iter().map(|agent| agent.id).collect());
     let compiled = index.compile_query(&request).unwrap();
-    let small_ones_apart = FacetLimits {
+    let small_ones_apart = FacetPrecomputationLimits {
         min_agents: 200,
         nanos_per_value: u64::MAX,
         max_values: 60,
-        ..FacetLimits::default()
+        ..FacetPrecomputationLimits::default()
     };
     for limits in facet_limits().into_iter().chain([small_ones_apart]) {
         let counts = counts_by(index, &compiled, limits);

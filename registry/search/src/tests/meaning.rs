@@ -60,7 +60,7 @@ impl World {
 
     fn embed(&mut self, ids: &[Uuid], dice: &mut Dice) {
         let changes: Vec<VectorChange> = ids.iter().map(|id| (*id, Some(made(dice)))).collect();
-        self.vectors.replace(&changes).unwrap();
+        self.vectors.replace_agent_vectors(&changes).unwrap();
         self.embedded.extend(ids);
     }
 
@@ -109,7 +109,7 @@ impl World {
             let mut nearest: Vec<(f32, Uuid)> = Vec::new();
             for one in snapshot.find_nearest(&meaning.query, &bits).unwrap() {
                 let place = slots.iter().position(|slot| *slot == one.slot).unwrap();
-                nearest.push((one.similarity.mean(), passing[place].id));
+                nearest.push((one.similarity.combined_cosine(), passing[place].id));
             }
             nearest.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
             let nearest = nearest.into_iter().enumerate();
@@ -258,7 +258,7 @@ fn words_and_meaning_equal_a_naive_scan() {
             }
             // Some agents change: first their words, then their vectors, or the reverse.
             let changed: Vec<Uuid> = (0..12).map(|_| id(dice.below(150))).collect();
-            world.index.record_hidden(&changed, seq);
+            world.index.record_hidden_agents(&changed, seq);
             world.hidden = changed.iter().copied().collect();
             let mut request = random_request(&mut dice);
             request.semantic = Some(world.meaning(&mut dice, 0.0, false));
@@ -322,7 +322,7 @@ fn without_a_word_in_common_the_nearest_is_found_and_with_words_both_count() {
     };
     let of = |place| Some((1, AgentVectors::new(&[axis(place)]).unwrap()));
     vectors
-        .replace(&[(id(1), of(0)), (id(2), of(1)), (id(3), of(2))])
+        .replace_agent_vectors(&[(id(1), of(0)), (id(2), of(1)), (id(3), of(2))])
         .unwrap();
     let mut request = text("swap my money abroad today");
     request.semantic = Some(SemanticQuery {
@@ -378,7 +378,7 @@ fn deep_pages_go_through_agents_of_equal_words() {
     let near: Vec<VectorChange> = (0..40)
         .map(|number| (id(number * 7), Some(made(&mut dice))))
         .collect();
-    vectors.replace(&near).unwrap();
+    vectors.replace_agent_vectors(&near).unwrap();
     for asked in ["book flight somewhere soon", "flight"] {
         let mut request = SearchRequest {
             limit: 60,

@@ -100,12 +100,12 @@ fn text(text: &str) -> SearchRequest {
 /// A configuration that counts facets as sets wherever possible, however few agents there are.
 fn config() -> IndexConfig {
     IndexConfig {
-        facets: FacetLimits {
+        facets: FacetPrecomputationLimits {
             min_agents: 1,
             max_values: 8,
             max_bitset_bytes: 100,
             nanos_per_value: u64::MAX,
-            ..FacetLimits::default()
+            ..FacetPrecomputationLimits::default()
         },
         ..IndexConfig::default()
     }

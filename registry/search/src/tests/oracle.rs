@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::analysis::{IndexedWord, analyze_query, indexed_words, query_tokens};
+use crate::analysis::{IndexedWord, analyze_query, indexed_words, split_query_words};
 use crate::facets::{PrecomputedFacets, RequestedFacets};
 use crate::languages::LanguageSet;
 use crate::page_collector::{PageCollector, SortKey};
@@ -174,7 +174,7 @@ fn has_skill(agent: &AgentDocument, asked: &[String]) -> bool {
         .collect();
     asked.is_empty()
         || asked.iter().any(|value| {
-            let words: Vec<_> = query_tokens(value).collect();
+            let words: Vec<_> = split_query_words(value).collect();
             agent.facets[Facet::Skill].contains(value)
                 || !words.is_empty()
                     && words
@@ -283,7 +283,7 @@ fn check(
     // Matching an agent's document gives the same result as the index.
     for agent in agents.values() {
         assert_eq!(
-            request.filters.match_document(agent),
+            request.filters.matches_document(agent),
             passes(agent, &request.filters),
             "{agent:?} {request:?}"
         );
@@ -362,7 +362,7 @@ fn searches_equal_a_naive_scan() {
             // Changes arrive: first hidden by the overlay, then applied, except for the last ones, which stay hidden.
             let changed: Vec<u64> = (0..10).map(|_| dice.below(140)).collect();
             let ids: Vec<Uuid> = changed.iter().map(|number| id(*number)).collect();
-            index.record_hidden(&ids, seq);
+            index.record_hidden_agents(&ids, seq);
             hidden = ids.iter().copied().collect();
             found += check(&index, &agents, &hidden, &mut dice);
             if seq < 7 {
@@ -387,44 +387,44 @@ fn searches_equal_a_naive_scan() {
 /// Limits for all methods of facet counting: all or some segments as sets, with all or a few values precomputed, with
 /// and without memory for sets, and stopped at once or on the way; and match by match, with and without large
 /// segments.
-pub(super) fn facet_limits() -> [FacetLimits; 8] {
-    let by_sets = FacetLimits {
+pub(super) fn facet_limits() -> [FacetPrecomputationLimits; 8] {
+    let by_sets = FacetPrecomputationLimits {
         min_agents: 1,
         nanos_per_value: u64::MAX,
-        ..FacetLimits::default()
+        ..FacetPrecomputationLimits::default()
     };
     [
         by_sets,
-        FacetLimits {
+        FacetPrecomputationLimits {
             max_values: 60,
             max_bitset_bytes: 0,
             ..by_sets
         },
-        FacetLimits {
+        FacetPrecomputationLimits {
             max_values: 700,
             max_postings: 500,
             max_bitset_bytes: 4_096,
             ..by_sets
         },
-        FacetLimits {
+        FacetPrecomputationLimits {
             min_agents: 1_500,
             max_values: 300,
             ..by_sets
         },
-        FacetLimits {
+        FacetPrecomputationLimits {
             max_values: 0,
             ..by_sets
         },
-        FacetLimits {
+        FacetPrecomputationLimits {
             nanos_per_value: 0,
             ..by_sets
         },
-        FacetLimits {
+        FacetPrecomputationLimits {
             nanos_per_value: 1,
             max_values: 100,
             ..by_sets
         },
-        FacetLimits {
+        FacetPrecomputationLimits {
             min_agents: u32::MAX,
             ..by_sets
         },
@@ -435,7 +435,7 @@ pub(super) fn facet_limits() -> [FacetLimits; 8] {
 pub(super) fn counts_by(
     index: &Index,
     compiled: &CompiledQuery,
-    limits: FacetLimits,
+    limits: FacetPrecomputationLimits,
 ) -> BTreeMap<Facet, FacetCounts> {
     let CompiledQuery {
         searcher, query, ..
@@ -451,7 +451,9 @@ pub(super) fn counts_by(
     };
     let matches = searcher.search(&**query, &page).unwrap().matches;
     assert!(matches.len() > 1);
-    let counts = page.facets.count(searcher, &index.0.fields, matches);
+    let counts = page
+        .facets
+        .count_facet_values(searcher, &index.0.fields, matches);
     counts.unwrap()
 }
 
@@ -482,7 +484,7 @@ fn large_segments_equal_a_naive_scan() {
     }
     index.apply_changes(Vec::new(), &gone, 3).unwrap();
     let hidden: BTreeSet<Uuid> = agents.keys().step_by(13).copied().collect();
-    index.record_hidden(&hidden.iter().copied().collect::<Vec<_>>(), 4);
+    index.record_hidden_agents(&hidden.iter().copied().collect::<Vec<_>>(), 4);
     for _ in 0..40 {
         let mut request = random_request(&mut dice);
         if dice.below(3) == 0 {

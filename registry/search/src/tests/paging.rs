@@ -149,7 +149,7 @@ fn a_later_page_shows_no_agent_that_was_hidden_since() {
     assert_eq!(ids(&first), order[..10]);
     request.after = first.hits.last().map(|hit| hit.position.clone());
     // The change is only in the overlay, so the scores of the other agents stay the same.
-    index.record_hidden(&[order[3], order[11]], 9);
+    index.record_hidden_agents(&[order[3], order[11]], 9);
     let page = index.search(&request).unwrap();
     assert_eq!(page.total, 28);
     assert_eq!(ids(&page), [&order[10..11], &order[12..21]].concat());
@@ -233,7 +233,7 @@ fn bounds_are_errors() {
     });
     assert!(matches!(foreign, Err(IndexError::PositionMismatch)));
     assert!(index.suggest("o", &public(), 51).is_err());
-    assert!(index.lookup("x", &public(), 101).is_err());
+    assert!(index.lookup_agents_by_key("x", &public(), 101).is_err());
     assert_eq!(
         index
             .search(&SearchRequest { limit: 0, ..all() })

@@ -98,14 +98,14 @@ fn lists_are_in_their_order_page_after_page() {
     let mut dice = Dice(11);
     let (index, agents) = random_index(dir.path(), &mut dice);
     let keys = [
-        ListKey::Name,
-        ListKey::Updated,
-        ListKey::Created,
-        ListKey::Identifier,
+        ListSortKey::Name,
+        ListSortKey::Updated,
+        ListSortKey::Created,
+        ListSortKey::Identifier,
     ];
     for round in 0..60 {
         let like = random_request(&mut dice);
-        let order: Vec<(ListKey, bool)> = (0..dice.below(4))
+        let order: Vec<(ListSortKey, bool)> = (0..dice.below(4))
             .map(|_| {
                 (
                     keys[usize::try_from(dice.below(4)).unwrap()],
@@ -135,11 +135,11 @@ fn lists_are_in_their_order_page_after_page() {
             let mut by = std::cmp::Ordering::Equal;
             for (key, down) in request.full_sort_order() {
                 let this = match key {
-                    ListKey::Name => text_folding::fold_text(&one.name)
+                    ListSortKey::Name => text_folding::fold_text(&one.name)
                         .cmp(&text_folding::fold_text(&other.name)),
-                    ListKey::Updated => one.updated_at.cmp(&other.updated_at),
-                    ListKey::Created => one.created_at.cmp(&other.created_at),
-                    ListKey::Identifier => one.identifier.cmp(&other.identifier),
+                    ListSortKey::Updated => one.updated_at.cmp(&other.updated_at),
+                    ListSortKey::Created => one.created_at.cmp(&other.created_at),
+                    ListSortKey::Identifier => one.identifier.cmp(&other.identifier),
                 };
                 by = by.then(if down { this.reverse() } else { this });
             }
@@ -189,7 +189,7 @@ fn what_is_too_much_or_of_another_order_is_refused() {
         list(MAX_HITS + 1, None),
         Err(IndexError::TooMany { .. })
     ));
-    for wrong in [vec![], vec![ListValue::Time(1)]] {
+    for wrong in [vec![], vec![ListSortValue::Time(1)]] {
         assert!(matches!(
             list(1, Some(wrong)),
             Err(IndexError::PositionMismatch)
@@ -239,15 +239,16 @@ fn the_newest_agents_with_a_value_are_the_first_that_a_search_for_it_finds() {
                 .collect();
             let values: Vec<String> = values.into_iter().collect();
             let read: RefCell<BTreeMap<String, Vec<Vec<u8>>>> = RefCell::default();
-            let refused = index.newest_by_value(facet, &values, &labels, MOST, |value, hit| {
-                let mut read = read.borrow_mut();
-                read.entry(value.to_owned()).or_default().push(hit.to_vec());
-                None::<()>
-            });
+            let refused =
+                index.newest_agents_by_value(facet, &values, &labels, MOST, |value, hit| {
+                    let mut read = read.borrow_mut();
+                    read.entry(value.to_owned()).or_default().push(hit.to_vec());
+                    None::<()>
+                });
             assert_eq!(refused.unwrap(), vec![None; values.len()]);
             let mut read = read.into_inner();
-            let newest =
-                index.newest_by_value(facet, &values, &labels, MOST, |_, hit| Some(hit.to_vec()));
+            let newest = index
+                .newest_agents_by_value(facet, &values, &labels, MOST, |_, hit| Some(hit.to_vec()));
             for (value, newest) in values.iter().zip(newest.unwrap()) {
                 let request = SearchRequest {
                     filters: Filters {

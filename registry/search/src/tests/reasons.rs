@@ -59,9 +59,9 @@ fn explained(request: &SearchRequest) -> SearchRequest {
 /// The same search, explained without the computation.
 fn in_sentences(request: &SearchRequest) -> SearchRequest {
     SearchRequest {
-        parts: HitParts {
+        parts: RequestedHitParts {
             computation: false,
-            ..HitParts::default()
+            ..RequestedHitParts::default()
         },
         ..request.clone()
     }
@@ -138,7 +138,7 @@ fn the_figures_of_both_kinds_add_up_to_the_score() {
             (agent.id, Some((1, AgentVectors::new(&vectors).unwrap())))
         })
         .collect();
-    vectors.replace(&changes).unwrap();
+    vectors.replace_agent_vectors(&changes).unwrap();
     let vectors = Arc::new(vectors);
     let mut by_meaning = 0;
     for round in 0..30 {

@@ -120,7 +120,7 @@ fn vector(dice: &mut Dice) -> Vec<f32> {
 fn vectors(dir: &Path, changes: impl Iterator<Item = VectorChange>) -> Arc<VectorStore> {
     let vectors = VectorStore::create(dir, DIMENSIONS).unwrap();
     for change in changes {
-        vectors.replace(&[change]).unwrap();
+        vectors.replace_agent_vectors(&[change]).unwrap();
     }
     Arc::new(vectors)
 }
@@ -233,7 +233,7 @@ fn pages_of_two_indexes_are_pages_of_one() {
                 limit: 10,
                 vectors: (number % 2 == 0).then(|| (Arc::clone(vectors), 0.05)),
             };
-            let found = index.find_similar(&request).unwrap();
+            let found = index.find_similar_agents(&request).unwrap();
             let hits = found.hits.iter();
             let hits = hits.map(|hit| (hit.id, hit.score.map(f32::to_bits)));
             (hits.collect::<Vec<_>>(), found.duplicates)

@@ -47,7 +47,7 @@ fn request(number: u64) -> SimilarRequest {
 }
 
 fn similar(index: &Index, request: &SimilarRequest) -> Vec<Uuid> {
-    let found = index.find_similar(request).unwrap();
+    let found = index.find_similar_agents(request).unwrap();
     assert_eq!(found.by_vectors, request.vectors.is_some());
     found.hits.iter().map(|hit| hit.id).collect()
 }
@@ -59,11 +59,17 @@ fn agents_that_share_telling_words_are_similar() {
     assert_eq!(similar(&index, &request(1)), [id(2), id(5)]);
     assert_eq!(similar(&index, &request(5)), [id(2), id(1)]);
     assert_eq!(similar(&index, &request(4)), [] as [Uuid; 0]);
-    let first = index.find_similar(&request(1)).unwrap();
+    let first = index.find_similar_agents(&request(1)).unwrap();
     assert_eq!(first.hits[0].hit, b"{\"n\":2}");
     assert!(first.hits.iter().all(|hit| hit.score.is_some()));
     // An agent that is not in the index has no similar ones.
-    assert!(index.find_similar(&request(99)).unwrap().hits.is_empty());
+    assert!(
+        index
+            .find_similar_agents(&request(99))
+            .unwrap()
+            .hits
+            .is_empty()
+    );
     let one = SimilarRequest {
         limit: 1,
         ..request(1)
@@ -84,7 +90,7 @@ fn no_more_similar_agents_are_shown_than_the_bound() {
         similar(&index, &asked(MAX_SIMILAR_AGENTS)).len(),
         MAX_SIMILAR_AGENTS
     );
-    let beyond = index.find_similar(&asked(MAX_SIMILAR_AGENTS + 1));
+    let beyond = index.find_similar_agents(&asked(MAX_SIMILAR_AGENTS + 1));
     assert!(matches!(beyond, Err(IndexError::TooMany { .. })));
 }
 
@@ -93,13 +99,16 @@ fn duplicates_are_shown_as_such_and_not_as_similar() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), travel());
     for (own, other) in [(2, 3), (3, 2)] {
-        let found = index.find_similar(&request(own)).unwrap();
+        let found = index.find_similar_agents(&request(own)).unwrap();
         let hits: Vec<Uuid> = found.hits.iter().map(|hit| hit.id).collect();
         assert_eq!(hits, [id(1), id(5)]);
         let duplicates = found.duplicates.unwrap();
         assert_eq!((duplicates.count, duplicates.agents), (1, vec![id(other)]));
     }
-    assert_eq!(index.find_similar(&request(1)).unwrap().duplicates, None);
+    assert_eq!(
+        index.find_similar_agents(&request(1)).unwrap().duplicates,
+        None
+    );
 }
 
 #[test]
@@ -114,7 +123,7 @@ fn agents_that_the_caller_may_not_see_leave_no_trace() {
     let without = built(dirs[1].path(), all);
     for number in [1, 2, 4] {
         let [with, without] = [&with, &without].map(|index| {
-            let found = index.find_similar(&request(number)).unwrap();
+            let found = index.find_similar_agents(&request(number)).unwrap();
             let hits = found.hits.into_iter().map(|hit| (hit.id, hit.score));
             (hits.collect::<Vec<_>>(), found.duplicates)
         });
@@ -122,7 +131,7 @@ fn agents_that_the_caller_may_not_see_leave_no_trace() {
         assert_eq!(with.1, None);
     }
     // Agents that were hidden since the last commit, are on hold or are gone are not shown either.
-    with.record_hidden(&[id(2)], 2);
+    with.record_hidden_agents(&[id(2)], 2);
     assert_eq!(similar(&with, &request(1)), [] as [Uuid; 0]);
     let mut gone = described(2, "Journey", "Plans a journey with flights");
     gone.facets[Facet::Liveness] = vec!["gone".to_owned()];
@@ -149,7 +158,7 @@ fn the_nearest_neighbours_of_the_agent_s_vector_are_similar() {
             (id(number), Some((1, made)))
         })
         .into();
-    vectors.replace(&changes).unwrap();
+    vectors.replace_agent_vectors(&changes).unwrap();
     let vectors = Arc::new(vectors);
     let by_meaning = |number, cutoff| SimilarRequest {
         vectors: Some((Arc::clone(&vectors), cutoff)),
@@ -158,10 +167,10 @@ fn the_nearest_neighbours_of_the_agent_s_vector_are_similar() {
     assert_eq!(similar(&index, &by_meaning(1, 0.1)), [id(4), id(2)]);
     assert_eq!(similar(&index, &by_meaning(1, 0.8)), [id(4)]);
     assert_eq!(similar(&index, &by_meaning(2, 0.1)), [id(4), id(1)]);
-    let score = index.find_similar(&by_meaning(1, 0.1)).unwrap().hits[0].score;
+    let score = index.find_similar_agents(&by_meaning(1, 0.1)).unwrap().hits[0].score;
     assert!((score.unwrap() - 20.0_f32.to_radians().cos()).abs() < 0.02);
     // For an agent without a vector, words decide.
-    let found = index.find_similar(&by_meaning(5, 0.1)).unwrap();
+    let found = index.find_similar_agents(&by_meaning(5, 0.1)).unwrap();
     assert!(!found.by_vectors);
     assert_eq!(found.hits[0].id, id(2));
 }
@@ -188,12 +197,12 @@ fn an_agent_is_seen_by_those_who_find_it() {
     index.apply_changes(later, &[id(1)], 2).unwrap();
     let members = vec!["group:x".to_owned()];
     let seen = |labels: &[String]| -> Vec<u64> {
-        let sees = |number: &u64| index.is_visible(id(*number), labels).unwrap();
+        let sees = |number: &u64| index.is_agent_visible(id(*number), labels).unwrap();
         (1..=5).filter(sees).collect()
     };
     assert_eq!(seen(&public()), [4]);
     assert_eq!(seen(&members), [2, 3]);
     assert_eq!(seen(&[]), [] as [u64; 0]);
-    index.record_hidden(&[id(3)], 3);
+    index.record_hidden_agents(&[id(3)], 3);
     assert_eq!(seen(&members), [2]);
 }

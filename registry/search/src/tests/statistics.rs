@@ -9,7 +9,7 @@ use super::replicas::whole;
 use super::*;
 use crate::analysis::analyze_query;
 use crate::schema::PROTOCOL_FACETS;
-use crate::text_layout::{AgentTexts, LayoutTokenizer, join_texts as laid_out};
+use crate::text_layout::{AgentTexts, JoinedTextsTokenizer, join_texts as laid_out};
 
 /// The searched words of an agent.
 fn words_of(agent: &AgentDocument) -> Vec<String> {
@@ -38,7 +38,7 @@ fn words_of(agent: &AgentDocument) -> Vec<String> {
         .retain(|value| !silent.contains(&value.as_str()));
     let text = laid_out(&texts);
     let mut words = Vec::new();
-    LayoutTokenizer
+    JoinedTextsTokenizer
         .token_stream(&text)
         .process(&mut |token| words.push(token.text.clone()));
     words

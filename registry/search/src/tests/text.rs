@@ -331,7 +331,7 @@ fn lookups_are_exact_and_best_first() {
         ],
     );
     let found_by = |labels: &[String], key: &str, limit| -> Vec<Uuid> {
-        let hits = index.lookup(key, labels, limit).unwrap();
+        let hits = index.lookup_agents_by_key(key, labels, limit).unwrap();
         hits.into_iter().map(|hit| hit.id).collect()
     };
     let found = |key: &str, limit| found_by(&public(), key, limit);

@@ -121,7 +121,7 @@ fn page_after_page_the_weak_ones_follow_the_others() {
             )
         })
         .collect();
-    vectors.replace(&changes).unwrap();
+    vectors.replace_agent_vectors(&changes).unwrap();
     let meaning = |alone| SemanticQuery {
         vectors: Arc::clone(&vectors),
         query: axis(1.0).into(),
@@ -184,7 +184,7 @@ fn agents_that_are_not_searched_take_none_of_the_nearest_places() {
             .collect();
         let index = built(&dir.path().join("index"), agents);
         let vectors = Arc::new(VectorStore::create(&dir.path().join("vectors"), 2).unwrap());
-        vectors.replace(&changes).unwrap();
+        vectors.replace_agent_vectors(&changes).unwrap();
         let mut request = text("somebody who writes verses");
         request.facets = vec![Facet::Lifecycle];
         request.semantic = Some(SemanticQuery {

@@ -28,7 +28,7 @@ pub(super) struct VectorLocation {
 
 /// A chunk of up to [`CHUNK_SLOTS`] slots.
 #[derive(Debug)]
-pub(super) struct Chunk {
+pub(super) struct SlotChunk {
     /// `u64` words per code.
     words_per_code: usize,
     pub ids: Vec<Uuid>,
@@ -41,7 +41,7 @@ pub(super) struct Chunk {
     vector_counts: Vec<u8>,
 }
 
-impl Clone for Chunk {
+impl Clone for SlotChunk {
     /// Copies with the full capacity: a copy that grows while it is filled could take twice the memory.
     fn clone(&self) -> Self {
         let mut copy = Self::new(self.words_per_code);
@@ -53,7 +53,7 @@ impl Clone for Chunk {
     }
 }
 
-impl Chunk {
+impl SlotChunk {
     pub fn new(words_per_code: usize) -> Self {
         Self {
             words_per_code,
@@ -75,7 +75,7 @@ impl Chunk {
     }
 
     /// Sets the codes and the file location of a slot; empty `codes` clear it.
-    pub fn set_codes(&mut self, slot: usize, codes: &[u64], location: VectorLocation) {
+    pub fn set_codes_and_location(&mut self, slot: usize, codes: &[u64], location: VectorLocation) {
         let group = slot / LANES * MAX_CODES * self.words_per_code;
         if let Some(first) = codes.get(..self.words_per_code) {
             let codes = codes.chunks_exact(self.words_per_code);
@@ -111,7 +111,7 @@ impl Chunk {
             16 => self.update_distances_of::<16>(query, allowed, distances),
             _ => {
                 let (rows, _) = self.codes.as_chunks::<LANES>();
-                self.compare_groups(
+                self.update_group_distances(
                     allowed,
                     distances,
                     #[inline(always)]
@@ -142,7 +142,7 @@ impl Chunk {
         let (rows, _) = self.codes.as_chunks::<LANES>();
         let (codes, _) = rows.as_chunks::<WORDS>();
         let (groups, _) = codes.as_chunks::<MAX_CODES>();
-        self.compare_groups(
+        self.update_group_distances(
             allowed,
             distances,
             #[inline(always)]
@@ -152,7 +152,7 @@ impl Chunk {
 
     /// Computes the distances in each group that contains an allowed slot.
     #[inline(always)]
-    fn compare_groups(
+    fn update_group_distances(
         &self,
         allowed: &[u64],
         distances: &mut [u16],

@@ -12,12 +12,12 @@ const VECTOR_FILE_EXTENSION: &str = "vectors";
 
 /// A vector file, deleted when its last reader is dropped.
 #[derive(Debug)]
-pub(super) struct VectorFile {
+pub(super) struct TemporaryVectorFile {
     path: PathBuf,
     file: File,
 }
 
-impl VectorFile {
+impl TemporaryVectorFile {
     /// Creates the file, and its folder if it is missing.
     pub fn create(folder: &Path, number: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
@@ -41,7 +41,7 @@ impl VectorFile {
     }
 }
 
-impl Drop for VectorFile {
+impl Drop for TemporaryVectorFile {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::debug!(%error, "cannot delete a vector file; the next start deletes it");

@@ -22,15 +22,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use chunk::{CHUNK_SLOTS, Chunk, VectorLocation};
-use file::VectorFile;
+use chunk::{CHUNK_SLOTS, SlotChunk, VectorLocation};
+use file::TemporaryVectorFile;
 use uuid::Uuid;
 
 pub use codes::MAX_CODES;
 pub use error::VectorsError;
 pub use file::remove_leftover_files;
 pub use nearest::{MAX_NEAREST, Neighbor, VectorSnapshot};
-pub use quantized::{AgentVectors, MAX_DIMENSIONS, MAX_VECTORS, Similarity, VectorDecodeError};
+pub use quantized::{
+    AgentSimilarity, AgentVectors, MAX_DIMENSIONS, MAX_VECTORS, VectorDecodeError,
+};
 pub use slots::{NO_SLOT, SlotBitSet};
 
 /// Unused bytes of the file from which a rebuild is needed, if they are also more than half of the file.
@@ -74,7 +76,7 @@ impl VectorStore {
             return Err(VectorsError::Dimensions(dimensions));
         }
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        let file = VectorFile::create(folder, number)?;
+        let file = TemporaryVectorFile::create(folder, number)?;
         Ok(Self {
             store_id: number,
             dimensions,
@@ -135,7 +137,7 @@ impl VectorStore {
 
     /// Replaces the vectors of agents; searches see all changes at once. The last of several changes to one agent
     /// counts. On an error, such as vectors of another length, nothing has changed.
-    pub fn replace(&self, changes: &[VectorChange]) -> Result<(), VectorsError> {
+    pub fn replace_agent_vectors(&self, changes: &[VectorChange]) -> Result<(), VectorsError> {
         let has_other_dimensions =
             |vectors: &&AgentVectors| vectors.dimensions() != self.dimensions;
         let vectors = || {
@@ -169,18 +171,18 @@ impl VectorStore {
             let (chunk, slot) = chunk_and_index(slot);
             let chunk = Arc::make_mut(&mut next.chunks[chunk]);
             let before = chunk.location(slot);
-            state.wasted_bytes += self.byte_length(before);
+            state.wasted_bytes += self.location_byte_length(before);
             state.agent_count -= usize::from(before.count > 0);
             match made {
-                None => chunk.set_codes(slot, &[], VectorLocation::default()),
+                None => chunk.set_codes_and_location(slot, &[], VectorLocation::default()),
                 Some((_, vectors)) => {
                     let count = u8::try_from(vectors.vector_count()).unwrap_or(u8::MAX);
                     let location = VectorLocation {
                         offset: state.file_end,
                         count,
                     };
-                    chunk.set_codes(slot, &codes::agent_codes(vectors), location);
-                    state.file_end += self.byte_length(location);
+                    chunk.set_codes_and_location(slot, &codes::agent_codes(vectors), location);
+                    state.file_end += self.location_byte_length(location);
                     state.agent_count += 1;
                 }
             }
@@ -214,7 +216,9 @@ impl VectorStore {
             .is_none_or(|chunk| chunk.ids.len() == CHUNK_SLOTS);
         if full {
             next.chunks
-                .push(Arc::new(Chunk::new(codes::words_per_code(self.dimensions))));
+                .push(Arc::new(SlotChunk::new(codes::words_per_code(
+                    self.dimensions,
+                ))));
         }
         if let Some(last) = next.chunks.last_mut() {
             Arc::make_mut(last).add_slot(id);
@@ -231,8 +235,8 @@ impl VectorStore {
         slot
     }
 
-    fn byte_length(&self, location: VectorLocation) -> u64 {
-        u64::from(location.count) * quantized::vector_bytes(self.dimensions) as u64
+    fn location_byte_length(&self, location: VectorLocation) -> u64 {
+        u64::from(location.count) * quantized::vector_byte_size(self.dimensions) as u64
     }
 
     /// Locks the state, even if another thread panicked while holding it: the counts are rebuilt with the process.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use a2a_registry_simd::run_vectorized;
 use uuid::Uuid;
 
-use super::chunk::{CHUNK_SLOTS, Chunk, NOT_COMPARED};
+use super::chunk::{CHUNK_SLOTS, NOT_COMPARED, SlotChunk};
 use super::error::VectorsError;
-use super::file::VectorFile;
+use super::file::TemporaryVectorFile;
 use super::quantized::{
-    MAX_DIMENSIONS, MAX_VECTORS, QuantizedQuery, Similarity, compute_similarity,
-    decode_unit_vector, vector_bytes,
+    AgentSimilarity, MAX_DIMENSIONS, MAX_VECTORS, QuantizedQuery, compute_similarity,
+    decode_unit_vector, vector_byte_size,
 };
 use super::slots::SlotBitSet;
 use super::{chunk_and_index, codes};
@@ -21,8 +21,8 @@ pub const MAX_NEAREST: usize = 240;
 /// A snapshot of the vectors for one search.
 #[derive(Debug, Clone)]
 pub struct VectorSnapshot {
-    pub(super) chunks: Vec<Arc<Chunk>>,
-    pub(super) file: Arc<VectorFile>,
+    pub(super) chunks: Vec<Arc<SlotChunk>>,
+    pub(super) file: Arc<TemporaryVectorFile>,
     pub(super) dimensions: usize,
     pub(super) version: u64,
 }
@@ -30,7 +30,7 @@ pub struct VectorSnapshot {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Neighbor {
     pub slot: u32,
-    pub similarity: Similarity,
+    pub similarity: AgentSimilarity,
 }
 
 impl VectorSnapshot {
@@ -82,7 +82,7 @@ impl VectorSnapshot {
         if location.count == 0 {
             return Ok(None);
         }
-        let mut bytes = vec![0; vector_bytes(self.dimensions)];
+        let mut bytes = vec![0; vector_byte_size(self.dimensions)];
         self.file.read(&mut bytes, location.offset)?;
         Ok(Some(decode_unit_vector(&bytes)))
     }
@@ -135,7 +135,7 @@ impl VectorSnapshot {
         query: &[f32],
         slots: Vec<u32>,
     ) -> Result<Vec<Neighbor>, VectorsError> {
-        let stride = vector_bytes(self.dimensions);
+        let stride = vector_byte_size(self.dimensions);
         let query = QuantizedQuery::new(query);
         let mut bytes = vec![0; MAX_VECTORS * stride];
         let neighbors = slots.into_iter().map(|slot| {

@@ -26,15 +26,15 @@ pub struct VectorDecodeError {
 
 /// Similarity of an agent to a query: the cosines of the whole card and of the most similar part.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Similarity {
+pub struct AgentSimilarity {
     pub card: f32,
     /// The index, from 0, and cosine of the most similar part; `None` without parts.
     pub part: Option<(usize, f32)>,
 }
 
-impl Similarity {
+impl AgentSimilarity {
     /// Mean of the whole card's cosine and the highest one.
-    pub fn mean(self) -> f32 {
+    pub fn combined_cosine(self) -> f32 {
         let best = self.part.map_or(self.card, |(_, part)| part.max(self.card));
         f32::midpoint(self.card, best)
     }
@@ -46,7 +46,7 @@ impl AgentVectors {
     pub fn new(vectors: &[Vec<f32>]) -> Result<Self, VectorDecodeError> {
         let dimensions = vectors.first().map_or(0, Vec::len);
         let kept = &vectors[..vectors.len().min(MAX_VECTORS)];
-        let mut bytes = Vec::with_capacity(kept.len() * vector_bytes(dimensions));
+        let mut bytes = Vec::with_capacity(kept.len() * vector_byte_size(dimensions));
         for vector in kept {
             if vector.len() != dimensions {
                 return Err(VectorDecodeError {
@@ -54,15 +54,15 @@ impl AgentVectors {
                     dimensions,
                 });
             }
-            quantize(vector, &mut bytes);
+            append_quantized_vector(vector, &mut bytes);
         }
         Self::from_bytes(bytes, dimensions)
     }
 
     /// Reads stored vectors. Fails if the bytes are not a whole number of vectors, or are none or too many.
     pub fn from_bytes(bytes: Vec<u8>, dimensions: usize) -> Result<Self, VectorDecodeError> {
-        let whole = bytes.len().is_multiple_of(vector_bytes(dimensions));
-        let fits = (1..=MAX_VECTORS).contains(&(bytes.len() / vector_bytes(dimensions)));
+        let whole = bytes.len().is_multiple_of(vector_byte_size(dimensions));
+        let fits = (1..=MAX_VECTORS).contains(&(bytes.len() / vector_byte_size(dimensions)));
         if whole && fits && (1..=MAX_DIMENSIONS).contains(&dimensions) {
             return Ok(Self { bytes, dimensions });
         }
@@ -78,7 +78,7 @@ impl AgentVectors {
     }
 
     pub fn vector_count(&self) -> usize {
-        self.bytes.len() / vector_bytes(self.dimensions)
+        self.bytes.len() / vector_byte_size(self.dimensions)
     }
 
     pub fn dimensions(&self) -> usize {
@@ -87,24 +87,24 @@ impl AgentVectors {
 
     /// The quantized numbers of each vector without its scale, for uses that need only the direction.
     pub(super) fn quantized_numbers(&self) -> impl Iterator<Item = &[u8]> {
-        let vectors = self.bytes.chunks_exact(vector_bytes(self.dimensions));
+        let vectors = self.bytes.chunks_exact(vector_byte_size(self.dimensions));
         vectors.map(|vector| &vector[SCALE_BYTES..])
     }
 }
 
 /// Bytes of a vector.
-pub(super) fn vector_bytes(dimensions: usize) -> usize {
+pub(super) fn vector_byte_size(dimensions: usize) -> usize {
     SCALE_BYTES + dimensions
 }
 
 #[inline(always)]
-pub(super) fn compute_similarity(bytes: &[u8], query: &QuantizedQuery) -> Similarity {
+pub(super) fn compute_similarity(bytes: &[u8], query: &QuantizedQuery) -> AgentSimilarity {
     // A loop, because an iterator's closure may be compiled separately, without the wide instructions.
-    let mut similarity = Similarity {
+    let mut similarity = AgentSimilarity {
         card: 0.0,
         part: None,
     };
-    let vectors = bytes.chunks_exact(vector_bytes(query.numbers.len()));
+    let vectors = bytes.chunks_exact(vector_byte_size(query.numbers.len()));
     for (place, vector) in vectors.enumerate() {
         let cosine = query.dot_product(vector);
         match (place.checked_sub(1), similarity.part) {
@@ -128,7 +128,7 @@ pub(super) fn decode_unit_vector(bytes: &[u8]) -> Vec<f32> {
     vector.into_iter().map(|value| value / length).collect()
 }
 
-fn quantize(vector: &[f32], bytes: &mut Vec<u8>) {
+fn append_quantized_vector(vector: &[f32], bytes: &mut Vec<u8>) {
     let largest = vector
         .iter()
         .fold(0.0_f32, |largest, value| largest.max(value.abs()));

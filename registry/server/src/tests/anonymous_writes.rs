@@ -13,7 +13,7 @@ use crate::tests::{ADMIN, Registry, bearer};
 #[actix_web::test]
 async fn an_open_registry_counts_anonymous_writes() {
     let registry = Registry::with(|config| {
-        config.governance.registration = a2a_registry_core::config::Registration::Open;
+        config.governance.registration = a2a_registry_core::config::RegistrationAccess::Open;
         config.limits.anonymous_writes_per_minute = 2;
     })
     .await;
@@ -69,7 +69,7 @@ async fn setting_the_clock_has_nobody_wait_longer() {
         passed: Mutex::new(Duration::from_secs(1000)),
     });
     let registry = Registry::by(clock.clone(), |config| {
-        config.governance.registration = a2a_registry_core::config::Registration::Open;
+        config.governance.registration = a2a_registry_core::config::RegistrationAccess::Open;
         config.limits.anonymous_writes_per_minute = 2;
     })
     .await;
@@ -102,7 +102,7 @@ async fn setting_the_clock_has_nobody_wait_longer() {
 #[actix_web::test]
 async fn a_network_without_a_token_has_few_nominations_waiting() {
     let registry = Registry::with(|config| {
-        config.governance.registration = a2a_registry_core::config::Registration::Open;
+        config.governance.registration = a2a_registry_core::config::RegistrationAccess::Open;
         config.limits.pending_nominations = 2;
     })
     .await;
@@ -133,7 +133,7 @@ async fn a_network_without_a_token_has_few_nominations_waiting() {
 #[actix_web::test]
 async fn as_many_networks_are_noted_of_a_source_as_are_counted() {
     let registry = Registry::with(|config| {
-        config.governance.registration = a2a_registry_core::config::Registration::Open;
+        config.governance.registration = a2a_registry_core::config::RegistrationAccess::Open;
         config.limits.networks_per_source = 2;
         config.limits.pending_nominations = 1;
     })

@@ -88,7 +88,7 @@ async fn a_bulk_is_bounded() {
 #[actix_web::test]
 async fn a_bulk_needs_an_account_that_may_register() {
     let registry = Registry::with(|config| {
-        config.governance.registration = a2a_registry_core::config::Registration::Open;
+        config.governance.registration = a2a_registry_core::config::RegistrationAccess::Open;
     })
     .await;
     let bulk = || {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use a2a_registry_core::config::{ProviderConfig, RequireConfig};
+use a2a_registry_core::config::{ProviderConfig, RequiredClaimConfig};
 use a2a_registry_domain::role::{Role, Scope};
 use a2a_registry_http::requests::visitor::form_token;
 use actix_web::test::TestRequest;
@@ -332,7 +332,7 @@ async fn the_last_way_in_of_an_admin_is_kept() {
 async fn an_identity_provider_that_makes_admins_is_a_way_in() {
     let admins = || BTreeMap::from([("ops".to_owned(), vec![Role::Admin])]);
     let require = || {
-        Some(RequireConfig {
+        Some(RequiredClaimConfig {
             claim: "groups".into(),
             values: vec!["ops".into()],
         })

@@ -96,7 +96,7 @@ fn the_fields_of_hits_are_described() {
     let fields = parameters.find(|one| one["name"] == "fields").unwrap();
     let description = fields["description"].as_str().unwrap();
     let (usual, named) = description.split_once("Shown only if named").unwrap();
-    for name in a2a_registry_api::HitFields::names() {
+    for name in a2a_registry_api::HitFields::all_names() {
         let written = format!("`{name}`");
         let is_usual = a2a_registry_api::HitFields::default().includes(name);
         assert_eq!(usual.contains(&written), is_usual, "{name}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_api::{AccountPatch, NewToken, Registration};
 use a2a_registry_core::accounts::account_operations::account_patch;
-use a2a_registry_core::accounts::identity::account_for_subject;
+use a2a_registry_core::accounts::identity::resolve_subject_account;
 use a2a_registry_core::accounts::tokens::{token_create, token_revoke};
 use a2a_registry_core::domains::register;
 use a2a_registry_core::metrics::Metrics;
@@ -188,7 +188,7 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
     let served = serve(&registry);
     let admin = registry.admin().await;
     let issued_at = clock.now().unix_timestamp();
-    account_for_subject(registry.context(), &watcher(issued_at, true))
+    resolve_subject_account(registry.context(), &watcher(issued_at, true))
         .await
         .unwrap();
     let days = match end {
@@ -227,7 +227,7 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
         End::Absent => *clock.0.lock().unwrap() += Duration::from_secs(2 * 24 * 3600),
         End::Left => {
             let left = watcher(issued_at + 1, false);
-            account_for_subject(registry.context(), &left)
+            resolve_subject_account(registry.context(), &left)
                 .await
                 .unwrap_err();
         }

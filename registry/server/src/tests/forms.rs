@@ -1,7 +1,7 @@
 //! Tests of page forms that act for a session: collections, the feed, saved searches and reports.
 
 use a2a_registry_api::limits::MAX_AUDIENCE_GROUPS;
-use a2a_registry_core::accounts::identity::account_for_subject;
+use a2a_registry_core::accounts::identity::resolve_subject_account;
 use a2a_registry_core::providers::{AccountGrant, TokenSubject};
 use a2a_registry_domain::role::Role;
 use a2a_registry_http::requests::visitor::form_token;
@@ -151,7 +151,7 @@ async fn a_collection_is_saved_as_its_page_shows_it() {
             roles: [Role::Reader].into_iter().collect(),
         }),
     };
-    account_for_subject(registry.context(), &holder)
+    resolve_subject_account(registry.context(), &holder)
         .await
         .unwrap();
     let audience = groups.iter().map(|name| format!("{issuer}#{name}"));

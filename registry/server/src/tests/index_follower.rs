@@ -6,7 +6,7 @@ use std::time::Duration;
 use a2a_crawler::SystemClock;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::search::index_job::{
     GATHER_PAUSE, GATHER_THRESHOLD, start_index_job, wait_for_more_events,
 };
@@ -27,7 +27,7 @@ async fn registry() -> (tempfile::TempDir, Arc<AppContext>) {
     let mut config = Config::default();
     config.store.data_dir = folder.path().to_owned();
     let entropy = Arc::new(SystemEntropy::default());
-    let network = Network::offline(&config, Arc::new(SystemClock)).unwrap();
+    let network = NetworkAccess::offline(&config, Arc::new(SystemClock)).unwrap();
     let started = start_registry(config, Arc::new(SystemClock), entropy, network, None);
     (folder, started.await.unwrap().context)
 }
@@ -80,7 +80,7 @@ async fn damage_is_repaired_once_however_often_it_is_reported() {
     let built = context.index().rebuild_count();
     let cancel = CancellationToken::new();
     let following = start_index_job(&context, None, cancel.clone());
-    context.index().report_damage("a test".into(), built);
+    context.index().record_damage("a test".into(), built);
     context.signals.index_damage.notify_one();
     let rebuilt = applied.wait_for(|_| context.index().rebuild_count() == built + 1);
     tokio::time::timeout(DEADLINE, rebuilt)

@@ -1,6 +1,6 @@
 //! Tests of the HTML pages over HTTP: the registration form, error pages, cacheable files.
 
-use a2a_registry_core::config::Registration;
+use a2a_registry_core::config::RegistrationAccess;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::error::ErrorKind;
@@ -144,7 +144,7 @@ async fn a_form_that_may_not_register_changes_nothing_and_says_why() {
 #[actix_web::test]
 async fn an_open_registry_takes_nominations_from_its_own_form_only() {
     let registry =
-        Registry::with(|config| config.governance.registration = Registration::Open).await;
+        Registry::with(|config| config.governance.registration = RegistrationAccess::Open).await;
     let admin = registry.admin().await;
     let elsewhere = form(&format!("target={CARD}")).insert_header(("sec-fetch-site", "cross-site"));
     assert_eq!(registry.ask(elsewhere).await.status, 403);

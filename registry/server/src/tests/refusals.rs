@@ -7,7 +7,7 @@ use std::time::Duration;
 use a2a_crawler::{Clock as _, SystemClock};
 use a2a_registry_api::NewToken;
 use a2a_registry_core::accounts::authentication::authenticate_token;
-use a2a_registry_core::accounts::refusal_events::write_refusal_events;
+use a2a_registry_core::accounts::refusal_events::write_credential_refusal_events;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::metrics::GaugeValues;
@@ -167,7 +167,9 @@ async fn refusals_are_one_event_a_network_and_minute_for_who_reads_accounts() {
     }
     let before = events(&registry, ADMIN, "sign_in.refused").await;
     assert!(before.is_empty(), "a refusal is no write");
-    write_refusal_events(registry.context()).await.unwrap();
+    write_credential_refusal_events(registry.context())
+        .await
+        .unwrap();
     let written = events(&registry, &auditor, "sign_in.refused").await;
     assert_eq!(written.len(), 1, "{written:?}");
     assert_eq!(written[0]["subject"], "198.51.100.0/24");
@@ -179,13 +181,17 @@ async fn refusals_are_one_event_a_network_and_minute_for_who_reads_accounts() {
             .is_empty()
     );
     // The next minute first has nothing to write, and then new counts.
-    write_refusal_events(registry.context()).await.unwrap();
+    write_credential_refusal_events(registry.context())
+        .await
+        .unwrap();
     assert_eq!(events(&registry, ADMIN, "sign_in.refused").await.len(), 1);
     // The number of events is limited, but they count all networks.
     for network in 0..60 {
         refused(format!("203.0.{network}.1")).await;
     }
-    write_refusal_events(registry.context()).await.unwrap();
+    write_credential_refusal_events(registry.context())
+        .await
+        .unwrap();
     let written = events(&registry, ADMIN, "sign_in.refused").await;
     let newer = &written[1..];
     assert_eq!(newer.len(), 21);

@@ -10,7 +10,7 @@ use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::metrics::Metrics;
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::process_state::fair_semaphore::{
     FairPermit, MAX_WAITING, MAX_WAITING_PER_CALLER, QueueFull,
 };
@@ -39,7 +39,7 @@ async fn registry() -> (tempfile::TempDir, Arc<AppContext>) {
     let mut config = Config::default();
     config.store.data_dir = folder.path().to_owned();
     let entropy = Arc::new(SystemEntropy::default());
-    let network = Network::offline(&config, Arc::new(SystemClock)).unwrap();
+    let network = NetworkAccess::offline(&config, Arc::new(SystemClock)).unwrap();
     let started =
         crate::startup::start_registry(config, Arc::new(SystemClock), entropy, network, None)
             .await

@@ -361,7 +361,8 @@ async fn sessions_are_listed_revoked_and_bounded() {
             user_agent: "curl",
             address: None,
         };
-        let begun = a2a_registry_http::sessions::begin_session(context, &caller, &client).await;
+        let begun =
+            a2a_registry_http::sessions::begin_session_with_token(context, &caller, &client).await;
         secrets.push(begun.unwrap());
     }
     assert_eq!(account_page(&registry, &secrets[0]).await.status, 303);

@@ -14,7 +14,11 @@ use super::provider_sign_in::registry;
 
 /// An attempt with the provider `corp`, started `age` microseconds ago.
 fn attempt(registry: &Registry, state: &str, age: i64) -> SignInAttempt {
-    let provider = registry.context().providers.by_name("corp").unwrap();
+    let provider = registry
+        .context()
+        .providers
+        .sign_in_provider_named("corp")
+        .unwrap();
     SignInAttempt {
         state: format!("{state:0<43}"),
         secret: "secret".into(),
@@ -34,7 +38,7 @@ fn sealed(registry: &Registry, attempt: &SignInAttempt) -> String {
 }
 
 fn cookie(state: &str, sealed: &str) -> String {
-    format!("{}={sealed}", cookie_name(state).unwrap())
+    format!("{}={sealed}", attempt_cookie_name(state).unwrap())
 }
 
 fn with(cookies: &str) -> HttpRequest {
@@ -44,7 +48,7 @@ fn with(cookies: &str) -> HttpRequest {
 
 async fn is_known(registry: &Registry, cookies: &str, state: &str) -> bool {
     let context = registry.context();
-    let provider = context.providers.by_name("corp").unwrap();
+    let provider = context.providers.sign_in_provider_named("corp").unwrap();
     let answer: AuthorizationResponse =
         serde_html_form::from_str(&format!("state={state}")).unwrap();
     let known = find_attempt(context, provider, &with(cookies), &answer).await;
@@ -93,8 +97,9 @@ async fn the_oldest_attempt_of_a_browser_makes_way_and_no_other_browsers() {
             .map(|own| cookie(&own.state, &sealed(&registry, &own)));
         all.collect::<Vec<String>>().join("; ")
     };
-    let makes_way = |cookies: &str| cookies_to_clear(context, &with(cookies), context.now().0);
-    let name = |number: i64| cookie_name(&own(number).state).unwrap();
+    let makes_way =
+        |cookies: &str| attempt_cookies_to_clear(context, &with(cookies), context.now().0);
+    let name = |number: i64| attempt_cookie_name(&own(number).state).unwrap();
     assert_eq!(makes_way(""), [""; 0]);
     assert_eq!(makes_way(&cookies(0..4)), [""; 0]);
     assert_eq!(makes_way(&cookies(0..5)), [name(4)]);

@@ -8,9 +8,9 @@ use a2a_registry_core::accounts::records::{new_account_row, new_token_row};
 use a2a_registry_core::config::Config;
 use a2a_registry_core::domains::actions::{domain_list, domain_show};
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::network::Network;
+use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::paging::PageRequest;
-use a2a_registry_core::sources::new_domain;
+use a2a_registry_core::sources::new_domain_row;
 use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_domain::role::{Role, Roles};
 use a2a_registry_store::StoredEnum;
@@ -28,7 +28,7 @@ async fn a_role_that_is_not_known_may_nothing() {
     let mut config = Config::default();
     config.store.data_dir = folder.path().to_owned();
     let entropy = Arc::new(SystemEntropy::default());
-    let network = Network::offline(&config, Arc::new(SystemClock)).unwrap();
+    let network = NetworkAccess::offline(&config, Arc::new(SystemClock)).unwrap();
     let clock = Arc::new(SystemClock);
     let build = start_registry(config, clock, entropy.clone(), network, Some(ADMIN));
     let context = build.await.unwrap().context;
@@ -61,11 +61,11 @@ async fn a_domain_in_an_unknown_state_is_left_out_alone() {
     let mut config = Config::default();
     config.store.data_dir = folder.path().to_owned();
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy::default()));
-    let network = Network::offline(&config, Arc::new(SystemClock)).unwrap();
+    let network = NetworkAccess::offline(&config, Arc::new(SystemClock)).unwrap();
     let started = start_registry(config, clock, entropy, network, Some(ADMIN)).await;
     let context = started.unwrap().context;
     let caller = authenticate_token(&context, ADMIN).await.unwrap();
-    let row = |name| new_domain(name, "https", context.now());
+    let row = |name| new_domain_row(name, "https", context.now());
     let write = context.store.begin_write().await.unwrap();
     write.insert_domain(row("known.example")).await.unwrap();
     let later = domain::Model {

@@ -3,7 +3,7 @@
 use super::{AgentUrls, CredentialPlacement, Snippet, SnippetSpec};
 use crate::text::quote::shell_word;
 
-pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
+pub fn build_cli_snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
     Snippet {
         id: "send",
         title: "a2a-registry",

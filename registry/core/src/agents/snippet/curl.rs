@@ -8,7 +8,7 @@ use super::{CredentialPlacement, ProtocolBinding, Snippet, SnippetSpec};
 use crate::text::quote::{json_string, shell_word};
 
 /// Writes the curl command. `-g` keeps curl from reading brackets in the address as patterns.
-pub fn snippet(spec: &SnippetSpec) -> Snippet {
+pub fn build_curl_snippet(spec: &SnippetSpec) -> Snippet {
     let mut code = format!("curl -gsS {}", shell_url(spec));
     let mut push_option = |text: &str| {
         let _ = write!(code, " \\\n  {text}");

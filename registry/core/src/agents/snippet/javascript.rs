@@ -4,11 +4,11 @@ use super::{AgentUrls, CredentialPlacement, Snippet, SnippetSpec};
 use crate::text::quote::javascript_string;
 
 /// Writes the module. The registry supplies the card; the transport adds credentials only to requests to the agent.
-pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
+pub fn build_javascript_snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
     let v1 = spec.route.protocol_binding.is_v1();
     let resolver = javascript_string(urls.resolver);
     let text = javascript_string(&spec.message);
-    let (factory_import, setup, factory) = match fetch_with_credentials(spec) {
+    let (factory_import, setup, factory) = match credentials_fetch_code(spec) {
         None => ("ClientFactory", String::new(), "new ClientFactory()"),
         Some(fetch) => (
             "ClientFactory, ClientFactoryOptions, JsonRpcTransportFactory, RestTransportFactory",
@@ -56,7 +56,7 @@ pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
 }
 
 /// A `fetch` that adds the credentials; `None` if the agent requires none.
-fn fetch_with_credentials(spec: &SnippetSpec) -> Option<String> {
+fn credentials_fetch_code(spec: &SnippetSpec) -> Option<String> {
     if spec.credentials.is_empty() {
         return None;
     }

@@ -15,7 +15,7 @@ use a2a_card::AgentCard;
 use a2a_client::route_selection::{CredentialPlacement, ProtocolBinding, Route};
 
 pub use spec::SnippetUnavailable;
-pub use spec::is_representable;
+pub use spec::is_route_representable;
 use spec::{SdkGeneration, SnippetSpec};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub fn build_snippets(
     card: &AgentCard,
     urls: AgentUrls<'_>,
 ) -> Result<Snippets, SnippetUnavailable> {
-    let spec = spec::choose_spec(card)?;
+    let spec = spec::choose_snippet_spec(card)?;
     let mut variables = Vec::new();
     for credential in &spec.credentials {
         let variable = spec::credential_variable(credential);
@@ -59,16 +59,16 @@ pub fn build_snippets(
             variables.push(variable);
         }
     }
-    let command = cli::snippet(&spec, urls);
+    let command = cli::build_cli_snippet(&spec, urls);
     Ok(Snippets {
-        dialect: spec.label(),
+        dialect: spec.protocol_label(),
         snippets: match spec.route.protocol_binding {
             ProtocolBinding::V1Grpc | ProtocolBinding::V0Grpc => vec![command],
-            ProtocolBinding::V01JsonRpc => vec![curl::snippet(&spec), command],
+            ProtocolBinding::V01JsonRpc => vec![curl::build_curl_snippet(&spec), command],
             _ => vec![
-                curl::snippet(&spec),
-                python::snippet(&spec, urls),
-                javascript::snippet(&spec, urls),
+                curl::build_curl_snippet(&spec),
+                python::build_python_snippet(&spec, urls),
+                javascript::build_javascript_snippet(&spec, urls),
                 command,
             ],
         },
@@ -78,21 +78,21 @@ pub fn build_snippets(
     })
 }
 
-pub fn route_label(route: &Route) -> &'static str {
+pub fn route_protocol_label(route: &Route) -> &'static str {
     let spec = SnippetSpec {
         route: route.clone(),
         credentials: Vec::new(),
         message: String::new(),
         notes: Vec::new(),
     };
-    spec.label()
+    spec.protocol_label()
 }
 
 /// The command that sends the agent a message, for an agent that this page cannot call by itself. Unlike a snippet it
 /// is shown for every card: the program itself reports what it cannot do.
 pub fn send_command(card: &AgentCard, urls: AgentUrls<'_>) -> String {
-    match spec::choose_spec(card) {
-        Ok(spec) => cli::snippet(&spec, urls).code,
+    match spec::choose_snippet_spec(card) {
+        Ok(spec) => cli::build_cli_snippet(&spec, urls).code,
         Err(_) => cli::code(&[], &spec::example_message(card), urls),
     }
 }

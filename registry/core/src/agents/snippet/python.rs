@@ -15,7 +15,7 @@ struct SdkCode {
 
 /// Writes the program. The registry supplies the card; credentials go only to the agent, so there are two HTTP
 /// clients.
-pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
+pub fn build_python_snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
     let agent_client = http_client_code(spec);
     let resolver = python_string(urls.resolver);
     let text = python_string(&spec.message);
@@ -29,7 +29,7 @@ pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
         standard_import,
         imports,
         request_code: exchange,
-    } = match spec.generation() {
+    } = match spec.sdk_generation() {
         SdkGeneration::V1 => sdk_v1_code(spec.route.protocol_binding, &text),
         SdkGeneration::V03 => sdk_v03_code(spec.route.protocol_binding, &text),
         // 0.1 has no SDK, and so no snippet.

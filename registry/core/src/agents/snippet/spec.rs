@@ -4,7 +4,7 @@
 use a2a_card::{AgentCard, AuthScheme};
 use a2a_client::route_selection::{
     AvailableCredentials, CredentialChoice, CredentialPlacement, ProtocolBinding, Route,
-    UnmetScheme, callable_routes, choose_credentials, scheme_placement,
+    UnmetSchemeReason, callable_routes, choose_credentials, scheme_placement,
 };
 
 use crate::text;
@@ -66,7 +66,7 @@ pub enum SnippetUnavailable {
 
 impl SnippetSpec {
     /// The generation of an interface. Only cards before 0.2.5 may leave the version out.
-    pub fn generation(&self) -> SdkGeneration {
+    pub fn sdk_generation(&self) -> SdkGeneration {
         let version = self.route.interface.protocol_version.as_deref();
         match self.route.protocol_binding {
             ProtocolBinding::V1JsonRpc
@@ -81,8 +81,8 @@ impl SnippetSpec {
         }
     }
 
-    pub fn label(&self) -> &'static str {
-        match (self.route.protocol_binding, self.generation()) {
+    pub fn protocol_label(&self) -> &'static str {
+        match (self.route.protocol_binding, self.sdk_generation()) {
             (ProtocolBinding::V1JsonRpc | ProtocolBinding::SkillJsonRpc, _) => {
                 "A2A 1.0 over JSON-RPC"
             }
@@ -100,7 +100,7 @@ impl SnippetSpec {
 }
 
 /// Chooses the first interface that a snippet can use, in the order in which clients try them.
-pub fn choose_spec(card: &AgentCard) -> Result<SnippetSpec, SnippetUnavailable> {
+pub fn choose_snippet_spec(card: &AgentCard) -> Result<SnippetSpec, SnippetUnavailable> {
     if card.interfaces.is_empty() {
         return Err(SnippetUnavailable::NoInterface);
     }
@@ -108,8 +108,8 @@ pub fn choose_spec(card: &AgentCard) -> Result<SnippetSpec, SnippetUnavailable> 
     // curl and most SDKs do not support gRPC, so it comes last.
     let http_route = routes
         .iter()
-        .find(|route| !route.protocol_binding.is_grpc() && is_representable(route));
-    let route = http_route.or_else(|| routes.iter().find(|route| is_representable(route)));
+        .find(|route| !route.protocol_binding.is_grpc() && is_route_representable(route));
+    let route = http_route.or_else(|| routes.iter().find(|route| is_route_representable(route)));
     let route = route
         .cloned()
         .ok_or(SnippetUnavailable::NoSupportedInterface)?;
@@ -131,7 +131,7 @@ pub fn choose_spec(card: &AgentCard) -> Result<SnippetSpec, SnippetUnavailable> 
 }
 
 /// Whether a snippet can contain the address, which must not show a password, and the tenant.
-pub fn is_representable(route: &Route) -> bool {
+pub fn is_route_representable(route: &Route) -> bool {
     text::safe_web_url(route.url.as_str()).is_some()
         && route.url.as_str().len() <= MAX_URL_BYTES
         && route
@@ -167,14 +167,18 @@ fn unmet_requirement_note(alternative: &[AuthScheme<'_>]) -> String {
         .iter()
         .find_map(|scheme| scheme_placement(scheme).err());
     let requirement = match obstacle {
-        Some(UnmetScheme::UnknownLocation) => {
+        Some(UnmetSchemeReason::UnknownLocation) => {
             "an API key without a position in the request".to_owned()
         }
-        Some(UnmetScheme::ClientCertificate) => "a client certificate (mutual TLS)".to_owned(),
-        Some(UnmetScheme::UnknownKind(label)) => {
+        Some(UnmetSchemeReason::ClientCertificate) => {
+            "a client certificate (mutual TLS)".to_owned()
+        }
+        Some(UnmetSchemeReason::UnknownKind(label)) => {
             format!("“{}”, a custom scheme", text::line(label, text::LINE))
         }
-        Some(UnmetScheme::Undeclared) | None => "a scheme that it does not declare".to_owned(),
+        Some(UnmetSchemeReason::Undeclared) | None => {
+            "a scheme that it does not declare".to_owned()
+        }
     };
     format!("The snippets omit what the card requires: {requirement}.")
 }

@@ -6,12 +6,12 @@ use std::process::{Command, Output, Stdio};
 
 use a2a_card::AgentCard;
 use a2a_client::route_selection::{
-    AvailableCredentials, CredentialChoice, ProvidedCredentials, callable_routes,
+    AvailableCredentials, CredentialChoice, ProvidedCredentialKinds, callable_routes,
     choose_credentials,
 };
 use serde_json::{Value, json};
 
-use super::spec::choose_spec;
+use super::spec::choose_snippet_spec;
 use super::*;
 use crate::text::quote;
 
@@ -184,12 +184,15 @@ fn no_literal_hides_a_character() {
             quote::json_string(&text),
         ];
         for literal in single_line {
-            assert!(!literal.chars().any(crate::text::is_hidden), "{literal:?}");
+            assert!(
+                !literal.chars().any(crate::text::is_hidden_char),
+                "{literal:?}"
+            );
         }
         let word = quote::shell_word(&text);
         let hidden = word
             .chars()
-            .find(|c| crate::text::is_hidden(*c) && *c != '\n');
+            .find(|c| crate::text::is_hidden_char(*c) && *c != '\n');
         assert_eq!(hidden, None, "{word:?}");
         // A line feed is quoted only at the very end, where a substitution would drop it.
         let inner = word.trim_end_matches(['\n', '\'']);
@@ -464,7 +467,7 @@ fn credentials_go_where_the_card_asks() {
 #[test]
 fn the_cards_order_decides_between_what_is_spoken() {
     let open = |interfaces: Value| card(interfaces, json!({}), json!([]), &[]);
-    let chosen = choose_spec(&open(json!([
+    let chosen = choose_snippet_spec(&open(json!([
         interface("GRPC", "1.0", ""),
         interface("HTTP+JSON", "1.0", ""),
         interface("JSONRPC", "1.0", "")
@@ -485,11 +488,11 @@ fn the_cards_order_decides_between_what_is_spoken() {
     assert_eq!((only.id, made.notes.len()), ("send", 1));
     let nowhere = json!([{"url": "javascript:alert(1)", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
     assert_eq!(
-        choose_spec(&open(nowhere)).unwrap_err(),
+        choose_snippet_spec(&open(nowhere)).unwrap_err(),
         SnippetUnavailable::NoSupportedInterface
     );
     assert_eq!(
-        choose_spec(&AgentCard {
+        choose_snippet_spec(&AgentCard {
             name: "A".into(),
             ..AgentCard::default()
         })
@@ -499,7 +502,7 @@ fn the_cards_order_decides_between_what_is_spoken() {
     let long = format!("https://a.example/{}", "a".repeat(2_000));
     let long = json!([{"url": long, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
     assert_eq!(
-        choose_spec(&open(long)).unwrap_err(),
+        choose_snippet_spec(&open(long)).unwrap_err(),
         SnippetUnavailable::NoSupportedInterface
     );
 }
@@ -508,7 +511,7 @@ fn the_cards_order_decides_between_what_is_spoken() {
 fn an_alternative_that_can_be_met_is_taken_and_an_open_door_before_all() {
     let schemes = json!({"tls": {"mtlsSecurityScheme": {}}, "token": {"httpAuthSecurityScheme": {"scheme": "bearer"}}});
     let asked = |security: Value| {
-        choose_spec(&card(
+        choose_snippet_spec(&card(
             json!([interface("JSONRPC", "1.0", "")]),
             schemes.clone(),
             security,
@@ -527,7 +530,7 @@ fn an_alternative_that_can_be_met_is_taken_and_an_open_door_before_all() {
     assert_eq!((open.credentials, open.notes.len()), (vec![], 0));
     let unread = json!({"name": "A", "url": "https://a.example", "auth_required": true});
     let unread = a2a_card::parse_card(unread.to_string().as_bytes()).unwrap();
-    let unread = choose_spec(&unread.card).unwrap();
+    let unread = choose_snippet_spec(&unread.card).unwrap();
     assert_eq!(unread.credentials, []);
     assert!(
         unread.notes[0].contains("not understood"),
@@ -538,11 +541,11 @@ fn an_alternative_that_can_be_met_is_taken_and_an_open_door_before_all() {
 
 /// Every kind of credential that a card can require: a token, a key and a custom header.
 fn everything() -> AvailableCredentials<'static> {
-    AvailableCredentials::Provided(ProvidedCredentials {
+    AvailableCredentials::Provided(ProvidedCredentialKinds {
         bearer: true,
         api_key: true,
         headers: Vec::new(),
-        ..ProvidedCredentials::default()
+        ..ProvidedCredentialKinds::default()
     })
 }
 
@@ -557,7 +560,7 @@ fn a_snippet_calls_as_send_does() {
                 continue;
             };
             let card = parsed.card;
-            let (Ok(shown), Ok(sent)) = (choose_spec(&card), callable_routes(&card)) else {
+            let (Ok(shown), Ok(sent)) = (choose_snippet_spec(&card), callable_routes(&card)) else {
                 assert!(callable_routes(&card).is_err(), "{path:?}");
                 continue;
             };
@@ -607,7 +610,7 @@ fn a_scheme_that_is_named_and_not_declared_is_what_its_name_says() {
     let asked = |name: &str| {
         let security = json!([{"schemes": {name: {}}}]);
         let interfaces = json!([interface("JSONRPC", "1.0", "")]);
-        choose_spec(&card(interfaces, json!({}), security, &[])).unwrap()
+        choose_snippet_spec(&card(interfaces, json!({}), security, &[])).unwrap()
     };
     let bearer = asked("bearer");
     assert_eq!(

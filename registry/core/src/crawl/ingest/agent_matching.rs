@@ -5,18 +5,18 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::{agent, source, source_registrant};
-use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::versions::VersionSummary;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::CRAWLER_ACTOR;
 use crate::context::AppContext;
 use crate::crawl::ingest::batch::IngestBatch;
 use crate::crawl::ingest::ingested_card::CardContent;
 use crate::sources::quota::domain_agent_quota;
-use crate::sources::{card_url, source_slot};
+use crate::sources::{source_card_url, source_slot};
 
 /// Finds or creates the agent of a source: its previous one, the one in its slot, one of the same domain with the same
 /// content, or a new one. A nominated source gets a separate agent, and changes no other. `None` if the domain's quota
@@ -33,7 +33,7 @@ pub fn match_or_create_agent(
     let (previous, url) = (seeker.row.agent_id, seeker.row.url.clone());
     let reached_limit_text = match matched {
         Some(_) => None,
-        None => reached_limit(context, batch, source, coverage_level),
+        None => reached_agent_limit(context, batch, source, coverage_level),
     };
     if let Some(row) = batch.source_mut(source) {
         row.limit_met.clone_from(&reached_limit_text);
@@ -43,7 +43,7 @@ pub fn match_or_create_agent(
     }
     let id = match matched {
         Some(id) => id,
-        None => new_agent(batch, change_set, source, slot)?,
+        None => create_agent(batch, change_set, source, slot)?,
     };
     if previous != Some(id) {
         // The index entries of both agents list their sources.
@@ -96,61 +96,64 @@ impl<'a> AgentMatcher<'a> {
             .map(|state| state.agent.id)
     }
 
-    fn domain_agents(&self) -> impl Iterator<Item = &'a AgentState> {
+    fn domain_agents(&self) -> impl Iterator<Item = &'a AgentChangeState> {
         self.batch.domain_agents(self.row.domain_id)
     }
 
     /// The previous agent of the source. An additional source keeps the agent of an older slot only while both have
     /// the same card.
-    fn previous_agent(&self) -> Option<&'a AgentState> {
+    fn previous_agent(&self) -> Option<&'a AgentChangeState> {
         let state = self.batch.agents.get(&self.row.agent_id?)?;
         let is_further = self.has_same_content(state) || self.has_same_url(state);
-        (self.is_in_slot(state) || (is_further && self.may_supply(state))).then_some(state)
+        (self.is_in_slot(state) || (is_further && self.may_supply_agent_card(state)))
+            .then_some(state)
     }
 
     /// The agent of the domain that a new source joins. A nominated source joins none by its content alone, because a
     /// copy of a card proves nothing about its author.
-    fn joinable_agent(&self) -> Option<&'a AgentState> {
+    fn joinable_agent(&self) -> Option<&'a AgentChangeState> {
         if self.row.agent_id.is_some() {
             return None;
         }
         let by_content = self.coverage_level.is_admitted();
-        let same_place = |state: &&AgentState| self.has_same_url(state) && self.may_supply(state);
-        let same_content = |state: &&AgentState| {
-            by_content && self.has_same_content(state) && self.may_supply(state)
+        let same_place = |state: &&AgentChangeState| {
+            self.has_same_url(state) && self.may_supply_agent_card(state)
+        };
+        let same_content = |state: &&AgentChangeState| {
+            by_content && self.has_same_content(state) && self.may_supply_agent_card(state)
         };
         self.domain_agents()
             .find(same_place)
             .or_else(|| self.domain_agents().find(same_content))
     }
 
-    fn is_in_slot(&self, state: &AgentState) -> bool {
+    fn is_in_slot(&self, state: &AgentChangeState) -> bool {
         state.agent.slot == self.slot
     }
 
-    fn has_same_url(&self, state: &AgentState) -> bool {
+    fn has_same_url(&self, state: &AgentChangeState) -> bool {
         self.same_url_agent == Some(state.agent.id)
     }
 
-    fn has_same_content(&self, state: &AgentState) -> bool {
+    fn has_same_content(&self, state: &AgentChangeState) -> bool {
         let newest = self.newest_version(state);
         newest.is_some_and(|newest| newest.content_digest == self.content.content_digest)
     }
 
-    fn newest_version(&self, state: &AgentState) -> Option<&'a VersionKey> {
+    fn newest_version(&self, state: &AgentChangeState) -> Option<&'a VersionSummary> {
         self.batch.versions.get(&state.agent.newest_version?)
     }
 
     /// Whether this source may supply the card of an agent. With less coverage than the agent it may only supply the
     /// same content.
-    fn may_supply(&self, state: &AgentState) -> bool {
+    fn may_supply_agent_card(&self, state: &AgentChangeState) -> bool {
         let agent = &state.agent;
         let agent_coverage = self.batch.agent_coverage(agent.domain_id, agent.id);
         match (self.coverage_level, agent_coverage) {
             (CoverageLevel::Nomination, theirs) => theirs == CoverageLevel::Nomination,
             (own, theirs) if own < theirs => {
                 let newest = self.newest_version(state);
-                newest.is_some_and(|newest| self.content.matches(newest))
+                newest.is_some_and(|newest| self.content.matches_version(newest))
             }
             _ => agent_coverage.is_admitted() || self.row.agent_id == Some(state.agent.id),
         }
@@ -159,7 +162,7 @@ impl<'a> AgentMatcher<'a> {
 
 /// The limit that prevents a source from creating an agent; `None` if it may. Sources registered by an admin have no
 /// limit; nominated ones leave the reserved positions to the domain's own.
-fn reached_limit(
+fn reached_agent_limit(
     context: &AppContext,
     batch: &IngestBatch,
     source: i64,
@@ -185,7 +188,7 @@ fn reached_limit(
     domain_agent_quota(&context.config.limits, standings).limit_message(name, coverage_level)
 }
 
-fn new_agent(
+fn create_agent(
     batch: &mut IngestBatch,
     change_set: &mut ChangeSet<'_>,
     source: i64,
@@ -204,7 +207,7 @@ fn new_agent(
     };
     let data = json!({"domain": agent.domain, "slot": agent.slot});
     change_set.add_agent_event(EventKind::AgentDiscovered, id, CRAWLER_ACTOR, data);
-    batch.add_agent(AgentState {
+    batch.add_agent(AgentChangeState {
         agent,
         holds: Vec::new(),
         open_review: None,
@@ -219,5 +222,5 @@ fn fetches_same_card(source: &source::Model, other: &source::Model) -> bool {
         && other.ended_at.is_none()
         && cards(source)
         && cards(other)
-        && card_url(source) == card_url(other)
+        && source_card_url(source) == source_card_url(other)
 }

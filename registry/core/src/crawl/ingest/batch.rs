@@ -11,7 +11,7 @@ use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::{
     account, decision, domain, enrolled_key, fetch_attempt, source, source_day,
 };
-use a2a_registry_store::versions::{self, VersionKey};
+use a2a_registry_store::versions::{self, VersionSummary};
 use a2a_registry_store::visit_results::MAX_ATTEMPTS_PER_SOURCE;
 use a2a_registry_store::{
     WriteTransaction, accounts, agents, decisions, domains, ownership, registrants, reviews,
@@ -20,9 +20,9 @@ use time::Duration;
 use uuid::Uuid;
 
 use crate::admission::coverage::{CoverageEvidence, url_origin};
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::crawl::ingest::attempts::attempts_with_details;
-use crate::crawl::ingest::domain_index::DomainIndex;
+use crate::crawl::ingest::domain_index::BatchDomainIndex;
 use crate::error::AppError;
 use crate::signatures::DomainKeyBinding;
 use crate::sources::is_card_source;
@@ -40,11 +40,11 @@ pub struct HostCrawlLimits {
 pub struct IngestBatch {
     pub domains: HashMap<i64, domain::Model>,
     pub sources: BTreeMap<i64, source::Model>,
-    pub agents: BTreeMap<Uuid, AgentState>,
+    pub agents: BTreeMap<Uuid, AgentChangeState>,
     /// The sources and agents of each domain.
-    pub(super) domain_index: DomainIndex,
+    pub(super) domain_index: BatchDomainIndex,
     /// Approved and newest versions of those agents.
-    pub versions: HashMap<Uuid, VersionKey>,
+    pub versions: HashMap<Uuid, VersionSummary>,
     /// The decisions of persons on those agents, oldest first.
     pub decisions: HashMap<Uuid, Vec<decision::Model>>,
     pub accounts: HashMap<Uuid, account::Model>,
@@ -88,7 +88,7 @@ impl IngestBatch {
         // Agents are read before sources: a write that retires an agent locks its row while its sources end, so the
         // sources read after it are consistent.
         for agent in agents::live_agents_by_domain(write, &domain_ids).await? {
-            let state = AgentState {
+            let state = AgentChangeState {
                 agent,
                 holds: Vec::new(),
                 open_review: None,
@@ -187,7 +187,7 @@ impl IngestBatch {
             .flat_map(|state| [state.agent.approved_version, state.agent.newest_version])
             .flatten()
             .collect();
-        for key in versions::version_keys(write, &version_ids).await? {
+        for key in versions::version_summaries(write, &version_ids).await? {
             self.versions.insert(key.id, key);
         }
         for row in registrants::version_sources_by_version(write, &version_ids).await? {
@@ -260,7 +260,7 @@ impl IngestBatch {
     }
 
     /// The domain's host, if it is an IP literal.
-    pub fn ip_literal(&self, domain: i64) -> Option<IpAddr> {
+    pub fn domain_ip_literal(&self, domain: i64) -> Option<IpAddr> {
         let name = &self.domains.get(&domain)?.name;
         let url = url::Url::parse(&format!("http://{name}/")).ok()?;
         match url.host()? {
@@ -373,7 +373,7 @@ impl IngestBatch {
         }
         row.lease = None;
         row.leased_until = None;
-        planned.change_interval(
+        planned.apply_interval_change(
             interval_before,
             row.visit_interval_us.map(Duration::microseconds),
         );
@@ -462,11 +462,11 @@ mod tests {
     use a2a_registry_domain::source::SourceKind;
 
     use super::*;
-    use crate::sources::new_source;
+    use crate::sources::new_source_row;
 
     #[test]
     fn what_an_answer_says_about_its_keeping_is_kept_within_a_bound() {
-        let mut row = new_source(
+        let mut row = new_source_row(
             1,
             SourceKind::Url,
             "https://a.example/".into(),

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use a2a_crawler::address_block::enclosing_block;
+use a2a_crawler::address_block::enclosing_address_block;
 use a2a_crawler::circuit_breaker::{FailureParty, FetchSample};
 use a2a_crawler::guard::SsrfGuard;
 use a2a_crawler::{SourceOutcome, SourceResult, VisitOutcome};
@@ -32,14 +32,14 @@ pub fn feed_circuit_breaker(
                 // If the last fetch of the batch closes it, it was still open for the others.
                 breaker_open |= context
                     .crawl_state
-                    .record_fetch(fetch_report(context, batch, row, result), now);
+                    .record_fetch(fetch_sample(context, batch, row, result), now);
             }
         }
     }
     breaker_open
 }
 
-fn fetch_report(
+fn fetch_sample(
     context: &AppContext,
     batch: &IngestBatch,
     row: &source::Model,
@@ -80,7 +80,7 @@ fn failure_parties(
         Some(host) => SsrfGuard::registrable_domain(host).into(),
         None => domain.into(),
     }));
-    parties.extend(address.map(|address| FailureParty::Network(enclosing_block(address))));
+    parties.extend(address.map(|address| FailureParty::Network(enclosing_address_block(address))));
     parties
 }
 
@@ -108,10 +108,10 @@ fn first_registrant(batch: &IngestBatch, row: &source::Model) -> SourceAttributi
             domain.and_then(|domain| domain.nominated_from.as_deref()),
         ),
     };
-    attribute_registrant(account.and_then(|id| batch.accounts.get(&id)), network)
+    registrant_attribution(account.and_then(|id| batch.accounts.get(&id)), network)
 }
 
-fn attribute_registrant(
+fn registrant_attribution(
     account: Option<&account::Model>,
     network: Option<&str>,
 ) -> SourceAttribution {
@@ -125,7 +125,9 @@ fn attribute_registrant(
     }
     let address: Option<IpAddr> = network.and_then(|network| network.parse().ok());
     // Addresses are cheap, so a block of them counts as one party; all unknown ones together also count as one.
-    let block = address.map_or_else(String::new, |address| enclosing_block(address).to_string());
+    let block = address.map_or_else(String::new, |address| {
+        enclosing_address_block(address).to_string()
+    });
     SourceAttribution::Party(block)
 }
 
@@ -163,7 +165,7 @@ mod tests {
         ] {
             let network = Some("192.0.2.1");
             assert_eq!(
-                attribute_registrant(Some(&account(role)), network),
+                registrant_attribution(Some(&account(role)), network),
                 expected
             );
         }
@@ -176,7 +178,11 @@ mod tests {
             (None, ""),
         ] {
             let expected = SourceAttribution::Party(block.into());
-            assert_eq!(attribute_registrant(None, network), expected, "{network:?}");
+            assert_eq!(
+                registrant_attribution(None, network),
+                expected,
+                "{network:?}"
+            );
         }
     }
 }

@@ -4,13 +4,13 @@ use a2a_card::content_digest;
 use a2a_crawler::FetchedCard;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_store::entity::{agent, version};
-use a2a_registry_store::versions::{self, VersionKey};
+use a2a_registry_store::versions::{self, VersionSummary};
 use a2a_registry_store::{WriteTransaction, accounts};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::urn;
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::CRAWLER_ACTOR;
 use crate::context::AppContext;
@@ -20,7 +20,7 @@ use crate::crawl::ingest::batch::IngestBatch;
 use crate::crawl::ingest::catalog::mark_all_entries_missing;
 use crate::crawl::ingest::ingested_card::{CardContent, IngestedCard};
 use crate::crawl::ingest::new_version::{add_version, record_version_source};
-use crate::crawl::ingest::version_admission::redecide_version;
+use crate::crawl::ingest::version_admission::redecide_repeated_version;
 use crate::error::Result;
 use crate::ownership::challenges::claimed_account;
 use crate::signatures::StoredKeySet;
@@ -52,7 +52,8 @@ pub async fn ingest_card(
         return Ok(false);
     };
     let stored_key_sets = load_stored_key_sets(write, &state.agent, fetched).await?;
-    let content = content.verified_with(fetched, &stored_key_sets, batch.enrolled_keys(source));
+    let content =
+        content.verified_with_stored_keys(fetched, &stored_key_sets, batch.enrolled_keys(source));
     state.agent.tls = fetched.over_tls;
     set_claimed_owner(context, write, batch, &mut state, fetched).await?;
     let newest = state.agent.newest_version;
@@ -74,7 +75,7 @@ pub async fn ingest_card(
     let is_new = repeated.is_none();
     match repeated {
         Some(newest) => {
-            ingest_repeat(
+            ingest_repeated_card(
                 context, write, batch, change_set, &mut state, &card, &newest,
             )
             .await?;
@@ -97,14 +98,14 @@ fn preapproval_account(batch: &IngestBatch, source: i64) -> Option<Uuid> {
 
 /// Ingests a card with the content and signatures of the newest version. A card signed by another key of the same name
 /// is verified again too; it is not a new version.
-async fn ingest_repeat(
+async fn ingest_repeated_card(
     context: &AppContext,
     write: &WriteTransaction,
     batch: &mut IngestBatch,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     card: &IngestedCard<'_>,
-    newest: &VersionKey,
+    newest: &VersionSummary,
 ) -> Result<()> {
     if card.content.digest != newest.digest {
         change_set.repeated_versions.push(newest.id);
@@ -118,7 +119,7 @@ async fn ingest_repeat(
     else {
         return Ok(());
     };
-    redecide_version(context, write, batch, change_set, state, card, has_error).await
+    redecide_repeated_version(context, write, batch, change_set, state, card, has_error).await
 }
 
 /// Gives an agent its URN by its card, domain and catalog entries, if it may have one.
@@ -126,7 +127,7 @@ async fn assign_agent_urn(
     write: &WriteTransaction,
     batch: &IngestBatch,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     card: &IngestedCard<'_>,
 ) -> Result<()> {
     let Some(domain) = batch.domains.get(&state.agent.domain_id) else {
@@ -152,7 +153,7 @@ async fn set_claimed_owner(
     context: &AppContext,
     write: &WriteTransaction,
     batch: &IngestBatch,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     fetched: &FetchedCard,
 ) -> Result<()> {
     let claimed = claimed_account(context, &fetched.parsed.card);
@@ -194,7 +195,7 @@ async fn store_reverified_version(
     write: &WriteTransaction,
     batch: &mut IngestBatch,
     change_set: &mut ChangeSet<'_>,
-    newest: &VersionKey,
+    newest: &VersionSummary,
     card: &IngestedCard<'_>,
 ) -> Result<Option<bool>> {
     let IngestedCard {

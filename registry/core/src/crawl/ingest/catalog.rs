@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use a2a_crawler::FetchedCatalog;
-use a2a_crawler::catalog::CatalogEntry;
+use a2a_crawler::catalog::CatalogCardEntry;
 use a2a_crawler::fetch::sanitize_text;
 use a2a_crawler::liveness::{NOT_FOUND_FETCHES, NOT_FOUND_PERIOD};
 use a2a_registry_domain::coverage::CoverageLevel;
@@ -20,10 +20,10 @@ use crate::commit::decision_maker::CRAWLER_ACTOR;
 use crate::context::AppContext;
 use crate::crawl::ingest::batch::IngestBatch;
 use crate::crawl::ingest::nominations::{MAX_NOMINATED, NominationAllowance};
-use crate::crawl::ingest::source_updates::SourceUpdate;
+use crate::crawl::ingest::source_updates::CatalogEntryEffect;
 use crate::error::Result;
 use crate::sources::quota::{DomainAgentQuota, card_targets, domain_agent_quota};
-use crate::sources::{fetches_card_at, is_catalog, new_source};
+use crate::sources::{fetches_card_at, is_catalog_source, new_source_row};
 
 const MAX_IDENTIFIERS_SHOWN: usize = 5;
 
@@ -42,7 +42,7 @@ struct SkippedEntries {
 
 impl SkippedEntries {
     /// A message for the owner; `None` if no entry is skipped.
-    fn message(&self, limit: usize) -> Option<String> {
+    fn owner_message(&self, limit: usize) -> Option<String> {
         let reasons = [
             (
                 &self.over_quota,
@@ -101,24 +101,25 @@ pub async fn ingest_catalog(
     let Some(catalog) = batch.sources.get(&source).cloned() else {
         return Ok(false);
     };
-    let mut reader = CatalogReader::load(context, write, batch, change_set.now(), catalog).await?;
+    let mut reader =
+        CatalogIngester::load(context, write, batch, change_set.now(), catalog).await?;
     for entry in &fetched.entries {
         match batch.entry_source(&reader.catalog, entry) {
             Some(existing) => {
                 reader
-                    .read_existing_entry(write, batch, change_set, existing, entry)
+                    .ingest_existing_entry(write, batch, change_set, existing, entry)
                     .await?;
             }
-            None => reader.read_new_entry(write, batch, entry).await?,
+            None => reader.ingest_new_entry(write, batch, entry).await?,
         }
     }
     if let Some(skipped) = reader
         .skipped
-        .message(context.config.limits.agents_per_domain)
+        .owner_message(context.config.limits.agents_per_domain)
     {
         batch.append_attempt_detail(source, &skipped);
     }
-    let CatalogReader {
+    let CatalogIngester {
         catalog,
         listed,
         mut changed,
@@ -138,7 +139,7 @@ pub async fn ingest_catalog(
     Ok(changed)
 }
 
-struct CatalogReader {
+struct CatalogIngester {
     catalog: source::Model,
     now: Timestamp,
     coverage_level: CoverageLevel,
@@ -152,7 +153,7 @@ struct CatalogReader {
     changed: bool,
 }
 
-impl CatalogReader {
+impl CatalogIngester {
     async fn load(
         context: &AppContext,
         write: &WriteTransaction,
@@ -166,7 +167,7 @@ impl CatalogReader {
             CoverageLevel::Covered => CoverageLevel::Covered,
             _ => CoverageLevel::Nomination,
         };
-        let nominates = coverage_level == CoverageLevel::Nomination && !is_catalog(&catalog);
+        let nominates = coverage_level == CoverageLevel::Nomination && !is_catalog_source(&catalog);
         Ok(Self {
             coverage_level,
             nominations: match nominates {
@@ -184,20 +185,20 @@ impl CatalogReader {
     }
 
     /// Handles an entry of an existing source.
-    async fn read_existing_entry(
+    async fn ingest_existing_entry(
         &mut self,
         write: &WriteTransaction,
         batch: &mut IngestBatch,
         change_set: &mut ChangeSet<'_>,
         existing: i64,
-        entry: &CatalogEntry,
+        entry: &CatalogCardEntry,
     ) -> Result<()> {
         self.listed.insert(existing);
-        match batch.apply_entry(existing, &self.catalog, entry, self.now) {
-            SourceUpdate::Unchanged => {}
-            SourceUpdate::NewlyListed => self.changed = true,
-            SourceUpdate::OtherUrl => self.skipped.other_url.push(entry.identifier.clone()),
-            SourceUpdate::Moved => {
+        match batch.apply_catalog_entry(existing, &self.catalog, entry, self.now) {
+            CatalogEntryEffect::Unchanged => {}
+            CatalogEntryEffect::NewlyListed => self.changed = true,
+            CatalogEntryEffect::OtherUrl => self.skipped.other_url.push(entry.identifier.clone()),
+            CatalogEntryEffect::Moved => {
                 write.set_source_url(existing, entry.url.as_str()).await?;
                 if let Some(agent) = batch.agent_of_source(existing) {
                     let data = json!({"source": entry.url, "fed": true});
@@ -210,14 +211,14 @@ impl CatalogReader {
     }
 
     /// Handles an entry without a source: adds one, unless the entry's agent was retired or the quota is used up.
-    async fn read_new_entry(
+    async fn ingest_new_entry(
         &mut self,
         write: &WriteTransaction,
         batch: &mut IngestBatch,
-        entry: &CatalogEntry,
+        entry: &CatalogCardEntry,
     ) -> Result<()> {
         let identifier = || entry.identifier.clone();
-        if self.was_retired(write, batch, entry).await? {
+        if self.was_entry_retired(write, batch, entry).await? {
             self.skipped.retired.push(identifier());
         } else if self.quota.limit_message("", self.coverage_level).is_some() {
             self.skipped.over_quota.push(identifier());
@@ -242,11 +243,11 @@ impl CatalogReader {
     }
 
     /// Whether the source of an entry ended with its agent.
-    async fn was_retired(
+    async fn was_entry_retired(
         &mut self,
         write: &WriteTransaction,
         batch: &IngestBatch,
-        entry: &CatalogEntry,
+        entry: &CatalogCardEntry,
     ) -> Result<bool> {
         let retired_sources = match &mut self.retired_sources {
             Some(ended) => ended,
@@ -272,7 +273,7 @@ pub async fn end_unlisted_entries(
     source: i64,
 ) -> Result<()> {
     let row = batch.sources.get(&source);
-    if let Some(catalog) = row.filter(|row| is_catalog(row) || row.kind == SourceKind::Url) {
+    if let Some(catalog) = row.filter(|row| is_catalog_source(row) || row.kind == SourceKind::Url) {
         let catalog = catalog.clone();
         mark_missing_entries(write, batch, change_set, &catalog, |row| {
             row.unlisted_since.is_some()
@@ -344,7 +345,7 @@ async fn mark_missing_entries(
     if has_newly_missing {
         batch.coverage_changed.insert(catalog.domain_id);
         // Another catalog may list it, but would not be parsed again while it is unchanged.
-        batch.refetch_other_catalogs(catalog);
+        batch.schedule_other_catalog_fetches(catalog);
     }
     Ok(has_newly_missing)
 }
@@ -353,7 +354,7 @@ async fn mark_missing_entries(
 /// catalog's first fetch.
 fn new_entry_source(
     catalog: &source::Model,
-    entry: &CatalogEntry,
+    entry: &CatalogCardEntry,
     now: Timestamp,
 ) -> source::Model {
     let url = entry.url.to_string();
@@ -363,6 +364,6 @@ fn new_entry_source(
         entry_digest: entry.digest.clone(),
         catalog_id: Some(catalog.id),
         approve_as: catalog.approve_as.filter(|_| is_first_fetch),
-        ..new_source(catalog.domain_id, SourceKind::Entry, url, now)
+        ..new_source_row(catalog.domain_id, SourceKind::Entry, url, now)
     }
 }

@@ -7,12 +7,12 @@ use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_store::entity::source;
 use uuid::Uuid;
 
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::crawl::ingest::batch::IngestBatch;
 
 /// The sources and agents of each domain of a batch, by their keys.
 #[derive(Debug, Default)]
-pub struct DomainIndex {
+pub struct BatchDomainIndex {
     sources: HashMap<i64, BTreeSet<i64>>,
     agents: HashMap<i64, BTreeSet<Uuid>>,
 }
@@ -26,7 +26,7 @@ impl IngestBatch {
     }
 
     /// Adds an agent that was loaded or is new.
-    pub fn add_agent(&mut self, state: AgentState) {
+    pub fn add_agent(&mut self, state: AgentChangeState) {
         let of_domain = self.domain_index.agents.entry(state.agent.domain_id);
         of_domain.or_default().insert(state.agent.id);
         self.agents.insert(state.agent.id, state);
@@ -51,7 +51,7 @@ impl IngestBatch {
         all.filter(|row| row.ended_at.is_none())
     }
 
-    pub fn domain_agents(&self, domain: i64) -> impl Iterator<Item = &AgentState> {
+    pub fn domain_agents(&self, domain: i64) -> impl Iterator<Item = &AgentChangeState> {
         let ids = self.domain_index.agents.get(&domain);
         let ids = ids.into_iter().flatten();
         ids.filter_map(move |id| self.agents.get(id))
@@ -102,7 +102,7 @@ mod tests {
     use a2a_registry_domain::timestamp::Timestamp;
 
     use super::*;
-    use crate::sources::new_source;
+    use crate::sources::new_source_row;
 
     /// The key of the catalog of the first domain.
     const CATALOGS: i64 = 100;
@@ -112,12 +112,12 @@ mod tests {
     fn group() -> IngestBatch {
         let mut group = IngestBatch::default();
         for domain in 0..3 {
-            let row = new_source(domain, SourceKind::Ard, format!("c{domain}"), Timestamp(0));
+            let row = new_source_row(domain, SourceKind::Ard, format!("c{domain}"), Timestamp(0));
             let id = CATALOGS + domain;
             group.add_source(source::Model { id, ..row });
         }
         for id in (1..=30).rev().chain([31]) {
-            let row = new_source(id % 3, SourceKind::Url, format!("u{id}"), Timestamp(0));
+            let row = new_source_row(id % 3, SourceKind::Url, format!("u{id}"), Timestamp(0));
             let ended_at = (id % 4 == 0).then_some(1);
             group.add_source(source::Model {
                 id,

@@ -4,7 +4,7 @@ use a2a_card::bytes_digest;
 use a2a_crawler::FetchedCard;
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_store::entity::enrolled_key;
-use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::versions::VersionSummary;
 use uuid::Uuid;
 
 use crate::signatures::{StoredKeySet, VerifiedSignatures};
@@ -17,7 +17,7 @@ pub struct IngestedCard<'a> {
     /// The account that has approved it with the registration (`--approve`).
     pub preapproved_by: Option<Uuid>,
     /// The newest version that the agent had before this card.
-    pub newest: Option<VersionKey>,
+    pub newest: Option<VersionSummary>,
     /// Whether none of the keys that sign it is pinned for the agent.
     pub keys_rotated: bool,
     pub coverage_level: CoverageLevel,
@@ -25,9 +25,9 @@ pub struct IngestedCard<'a> {
 
 impl IngestedCard<'_> {
     /// The newest version, if it has the same content and signatures.
-    pub fn repeated_version(&self) -> Option<&VersionKey> {
+    pub fn repeated_version(&self) -> Option<&VersionSummary> {
         let newest = self.newest.as_ref();
-        newest.filter(|newest| self.content.matches(newest))
+        newest.filter(|newest| self.content.matches_version(newest))
     }
 }
 
@@ -59,7 +59,7 @@ impl CardContent {
     }
 
     /// The same content, with signatures verified by the stored keys of the agent.
-    pub fn verified_with(
+    pub fn verified_with_stored_keys(
         self,
         fetched: &FetchedCard,
         stored_key_sets: &[StoredKeySet],
@@ -71,7 +71,7 @@ impl CardContent {
         Self::from_fetched(fetched, self.content_digest, stored_key_sets, enrolled)
     }
 
-    pub fn matches(&self, version: &VersionKey) -> bool {
+    pub fn matches_version(&self, version: &VersionSummary) -> bool {
         self.content_digest == version.content_digest && self.signing == version.signing
     }
 }

@@ -22,7 +22,7 @@ pub mod version_admission;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use a2a_crawler::address_block::enclosing_block;
+use a2a_crawler::address_block::enclosing_address_block;
 use a2a_crawler::{AttemptOutcome, SourceOutcome, SourceResult, VisitOutcome, schedule};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::identifiers::random_fraction;
@@ -35,7 +35,7 @@ use uuid::Uuid;
 
 use crate::admission::coverage::url_origin;
 use crate::admission::coverage_updates::update_domain_coverage;
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::committed_changes::CommittedChanges;
 use crate::commit::decision_maker::{CRAWLER_ACTOR, SYSTEM_ACTOR};
@@ -124,7 +124,7 @@ async fn store_crawl_time(
     now: Timestamp,
 ) -> Result<bool, AppError> {
     let last_stored = context.crawl_state.crawl_stored_at.load(Ordering::Relaxed);
-    let is_listed_and_public = |state: &AgentState| {
+    let is_listed_and_public = |state: &AgentChangeState| {
         let agent = &state.agent;
         agent.last_seen_at == Some(now.0)
             && agent.visibility.known_value() == Some(Visibility::Public)
@@ -185,7 +185,7 @@ async fn ingest_visit(
         update_liveness(batch, change_set, agent, now);
     }
     let manners = host_crawl_limits(context, batch, outcome);
-    let mut planned = context.crawl_state.lock_planned();
+    let mut planned = context.crawl_state.lock_visit_calendar();
     batch.finish_visit(outcome.domain_key, now, &manners, &mut planned);
     Ok(())
 }
@@ -202,9 +202,11 @@ async fn ingest_source(
     batch.record_attempts(result, now);
     let source = result.source_key;
     match &result.result {
-        SourceResult::Fetched(fetched) if batch.has_other_digest(source, &fetched.bytes) => {
+        SourceResult::Fetched(fetched)
+            if batch.differs_from_entry_digest(source, &fetched.bytes) =>
+        {
             batch.append_attempt_detail(source, DIGEST_MISMATCH);
-            batch.refetch_catalogs_of_source(source);
+            batch.schedule_domain_catalog_fetches(source);
             batch.record_failure(source, AttemptOutcome::NotACard, None, now, jitter);
         }
         SourceResult::Fetched(fetched) => {
@@ -231,7 +233,7 @@ async fn ingest_source(
         SourceResult::Failed {
             outcome,
             retry_after,
-        } if batch.is_catalog(source) => {
+        } if batch.is_catalog_source(source) => {
             batch.record_catalog_failure(source, *outcome, *retry_after, now, jitter);
         }
         SourceResult::Failed {
@@ -278,7 +280,7 @@ fn update_liveness(
     }
     let retires = |since| source_state::is_retirement_due(since, now);
     if !breaker_open && row.gone_since.is_some_and(retires) {
-        change_set.retire(
+        change_set.retire_agent(
             state,
             SYSTEM_ACTOR,
             "the card could not be reached for 30 days",
@@ -299,7 +301,7 @@ fn host_crawl_limits(
     let retry_after = retry_after
         .max()
         .map_or(0, |seconds| i64::from(seconds) * SECOND);
-    if is_visit_exempt(context, batch, outcome) {
+    if is_visit_spacing_exempt(context, batch, outcome) {
         return HostCrawlLimits {
             spacing: retry_after,
             network: Some(None),
@@ -307,24 +309,28 @@ fn host_crawl_limits(
     }
     let attempts = outcome.sources.iter().flat_map(|result| &result.attempts);
     let last_address = attempts.filter_map(|attempt| attempt.address).next_back();
-    let spacing = if batch.is_retried_soon(outcome) {
+    let spacing = if batch.has_begun_timing_out(outcome) {
         schedule::TIMEOUT_RETRY.whole_seconds() * SECOND
     } else {
         VISIT_SPACING
     };
     HostCrawlLimits {
         spacing: retry_after.max(spacing),
-        network: last_address.map(|address| Some(enclosing_block(address).to_string())),
+        network: last_address.map(|address| Some(enclosing_address_block(address).to_string())),
     }
 }
 
-fn is_visit_exempt(context: &AppContext, batch: &IngestBatch, outcome: &VisitOutcome) -> bool {
+fn is_visit_spacing_exempt(
+    context: &AppContext,
+    batch: &IngestBatch,
+    outcome: &VisitOutcome,
+) -> bool {
     let addresses = outcome
         .sources
         .iter()
         .flat_map(|result| &result.attempts)
         .filter_map(|attempt| attempt.address);
-    let literal = batch.ip_literal(outcome.domain_key);
+    let literal = batch.domain_ip_literal(outcome.domain_key);
     addresses
         .chain(literal)
         .any(|address| is_exempt_address(context, address))

@@ -6,14 +6,14 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::entity::{agent, card_body, version, version_source};
-use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::versions::VersionSummary;
 use a2a_registry_store::{StoredEnum, WriteTransaction};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::change_class::{classify_change, load_body_bytes};
 use crate::admission::decision::AdmissionInput;
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::CRAWLER_ACTOR;
 use crate::context::AppContext;
@@ -31,7 +31,7 @@ pub async fn add_version(
     write: &WriteTransaction,
     batch: &mut IngestBatch,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     card: &IngestedCard<'_>,
 ) -> Result<(), AppError> {
     let now = change_set.now();
@@ -39,11 +39,11 @@ pub async fn add_version(
         digest: card.content.digest.clone(),
         bytes: card.fetched.bytes.clone(),
     });
-    let previous = previous_body(write, change_set, card).await?;
+    let previous = load_previous_body(write, change_set, card).await?;
     let domain = batch.domains.get(&state.agent.domain_id);
     let bytes = previous.as_ref().map(|body| body.bytes.as_slice());
     let derivation_context = DerivationContext::for_agent(&state.agent, domain, bytes);
-    let mut row = version_row(
+    let mut row = new_version_row(
         change_set.new_id(),
         state.agent.id,
         card,
@@ -56,19 +56,19 @@ pub async fn add_version(
         classify_version_change(context, write, batch, state, card, &key, &compared).await?;
     row.change_class = change_class.map(StoredEnum::from);
     let has_error = row.has_error;
-    record_foreign_key_sets(change_set, state, card);
+    record_external_key_sets(change_set, state, card);
     change_set.versions.push(row);
     batch.versions.insert(key.id, key.clone());
     state.agent.newest_version = Some(key.id);
     state.agent.last_changed_at = Some(now.0);
     if let Some(newest) = &card.newest {
-        count_change(&mut state.agent, now.0);
+        count_card_change(&mut state.agent, now.0);
         let data =
             json!({"digest": key.digest, "previous": newest.digest, "change_class": change_class});
         change_set.add_agent_event(EventKind::AgentChanged, state.agent.id, CRAWLER_ACTOR, data);
-        schedule_trim(batch, state, key.id);
+        schedule_version_trim(batch, state, key.id);
     }
-    change_set.mark_changed(state);
+    change_set.mark_agent_changed(state);
     // An approval with the registration does not apply to an agent that had a card before.
     let preapproved_by = card.preapproved_by.filter(|_| card.newest.is_none());
     let input = AdmissionInput {
@@ -83,7 +83,7 @@ pub async fn add_version(
     Ok(())
 }
 
-async fn previous_body(
+async fn load_previous_body(
     write: &WriteTransaction,
     change_set: &ChangeSet<'_>,
     card: &IngestedCard<'_>,
@@ -101,8 +101,8 @@ async fn previous_body(
 fn compared_bodies<'a>(
     batch: &IngestBatch,
     ledger: &'a ChangeSet<'_>,
-    state: &AgentState,
-    key: &VersionKey,
+    state: &AgentChangeState,
+    key: &VersionSummary,
     previous: Option<card_body::Model>,
 ) -> Cow<'a, [card_body::Model]> {
     let served = state.agent.approved_version;
@@ -121,9 +121,9 @@ async fn classify_version_change(
     context: &AppContext,
     write: &WriteTransaction,
     batch: &IngestBatch,
-    state: &AgentState,
+    state: &AgentChangeState,
     card: &IngestedCard<'_>,
-    key: &VersionKey,
+    key: &VersionSummary,
     loaded_bodies: &[card_body::Model],
 ) -> Result<Option<ChangeClass>, AppError> {
     let approved = state.agent.approved_version;
@@ -149,12 +149,12 @@ async fn classify_version_change(
 }
 
 /// Appends an event for key set URLs of a card that are outside its own domain.
-fn record_foreign_key_sets(
+fn record_external_key_sets(
     change_set: &mut ChangeSet<'_>,
-    state: &AgentState,
+    state: &AgentChangeState,
     card: &IngestedCard<'_>,
 ) {
-    let foreign = card.content.signatures.foreign_key_set_urls();
+    let foreign = card.content.signatures.external_key_set_urls();
     if !foreign.is_empty() {
         let data = json!({"digest": card.content.digest, "key_sets": foreign});
         change_set.add_agent_event(
@@ -167,7 +167,7 @@ fn record_foreign_key_sets(
 }
 
 /// Schedules the agent's oldest versions for deletion after this write, except the served one and those in review.
-fn schedule_trim(batch: &mut IngestBatch, state: &AgentState, version: Uuid) {
+fn schedule_version_trim(batch: &mut IngestBatch, state: &AgentChangeState, version: Uuid) {
     let open = state.open_review.iter().chain(&state.secondary_reviews);
     let asked = open.flat_map(|question| [Some(question.version_id), question.previous_version]);
     let keep = [Some(version), state.agent.approved_version];
@@ -195,7 +195,7 @@ pub fn record_version_source(
 }
 
 /// Counts new versions per day, to detect a flapping card.
-fn count_change(agent: &mut agent::Model, now: i64) {
+fn count_card_change(agent: &mut agent::Model, now: i64) {
     if now - agent.changes_since >= DAY {
         agent.changes_since = now;
         agent.changes = 0;
@@ -203,8 +203,8 @@ fn count_change(agent: &mut agent::Model, now: i64) {
     agent.changes = agent.changes.saturating_add(1);
 }
 
-fn version_key(row: &version::Model) -> VersionKey {
-    VersionKey {
+fn version_key(row: &version::Model) -> VersionSummary {
+    VersionSummary {
         id: row.id,
         agent_id: row.agent_id,
         digest: row.digest.clone(),
@@ -219,7 +219,7 @@ fn version_key(row: &version::Model) -> VersionKey {
 }
 
 /// The row of a new version, without any decision yet.
-fn version_row(
+fn new_version_row(
     id: Uuid,
     agent_id: Uuid,
     card: &IngestedCard<'_>,

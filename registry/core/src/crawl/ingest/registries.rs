@@ -24,7 +24,7 @@ pub async fn ingest_registries(
     let domain = catalog.and_then(|row| batch.domains.get(&row.domain_id));
     let is_covered = batch.source_coverage(source) == CoverageLevel::Covered;
     let is_trusted = is_covered && domain.is_some_and(is_catalog_authority);
-    if !is_trusted || !batch.is_catalog(source) {
+    if !is_trusted || !batch.is_catalog_source(source) {
         return Ok(false);
     }
     let previous = peer_candidates_by_catalog(write, source).await?;

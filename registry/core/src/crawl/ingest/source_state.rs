@@ -18,7 +18,7 @@ pub const ABSENT_CATALOG_INTERVAL: i64 = 7 * DAY;
 
 /// Whether an agent that has been gone since `gone_since` is due for retirement.
 pub fn is_retirement_due(gone_since: i64, now: Timestamp) -> bool {
-    liveness::is_retired(Timestamp(gone_since).into(), now.into())
+    liveness::is_due_for_retirement(Timestamp(gone_since).into(), now.into())
 }
 
 /// The liveness of an agent, combined from its sources.
@@ -49,7 +49,7 @@ impl<'a> JitterPicker<'a> {
     fn choose(&mut self, time_for: impl Fn(f64) -> OffsetDateTime) -> f64 {
         let least = || {
             self.stream
-                .lock_planned()
+                .lock_visit_calendar()
                 .least_busy_jitter(self.seed, time_for)
         };
         *self.chosen.get_or_insert_with(least)
@@ -87,7 +87,7 @@ impl IngestBatch {
         let fetch_result = match content_change {
             _ if row.last_success_at.is_none() => {
                 let domain = self.domains.get(&row.domain_id);
-                let phase = domain.map_or(0, |domain| schedule::host_phase(&domain.name));
+                let phase = domain.map_or(0, |domain| schedule::host_interval_phase(&domain.name));
                 LastFetch::First { phase }
             }
             ContentChange::Changed => LastFetch::Changed,
@@ -153,7 +153,7 @@ impl IngestBatch {
         let Some(row) = self.sources.get_mut(&source) else {
             return;
         };
-        let is_absent = indicates_absence(outcome);
+        let is_absent = indicates_missing_catalog(outcome);
         if is_absent || row.last_success_at.is_none() {
             let failures = if is_absent { 0 } else { row.failures };
             store_failure_history(row, FailureHistory::default(), failures);
@@ -169,7 +169,7 @@ impl IngestBatch {
 
     /// Whether a source of a visit has just begun to time out. Its host may start on demand, so the next visit is due
     /// before the usual spacing has passed.
-    pub fn is_retried_soon(&self, outcome: &VisitOutcome) -> bool {
+    pub fn has_begun_timing_out(&self, outcome: &VisitOutcome) -> bool {
         outcome.sources.iter().any(|result| {
             let row = self.sources.get(&result.source_key);
             let failures = row.and_then(|row| u32::try_from(row.failures).ok());
@@ -218,7 +218,7 @@ impl IngestBatch {
 }
 
 /// Whether a response means that there is no catalog, so that an early retry is pointless.
-const fn indicates_absence(outcome: AttemptOutcome) -> bool {
+const fn indicates_missing_catalog(outcome: AttemptOutcome) -> bool {
     matches!(
         outcome,
         AttemptOutcome::NotFound

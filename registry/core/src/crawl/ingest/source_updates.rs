@@ -1,17 +1,17 @@
 //! Catalog entries of existing sources, and the changes that an entry makes to them.
 
-use a2a_crawler::catalog::CatalogEntry;
+use a2a_crawler::catalog::CatalogCardEntry;
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::source;
 
 use crate::crawl::ingest::batch::IngestBatch;
-use crate::sources::{fetches_card_at, is_catalog, may_list_cards};
+use crate::sources::{fetches_card_at, is_catalog_source, may_list_cards};
 
 /// The effect of a catalog entry on an existing source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SourceUpdate {
+pub enum CatalogEntryEffect {
     Unchanged,
     /// The same URL, which the catalog lists for the first time.
     NewlyListed,
@@ -33,12 +33,12 @@ pub enum CatalogRank {
 }
 
 impl IngestBatch {
-    pub fn is_catalog(&self, source: i64) -> bool {
-        self.sources.get(&source).is_some_and(is_catalog)
+    pub fn is_catalog_source(&self, source: i64) -> bool {
+        self.sources.get(&source).is_some_and(is_catalog_source)
     }
 
     /// The source of a catalog entry: the one with its identifier, else one with its URL.
-    pub fn entry_source(&self, catalog: &source::Model, entry: &CatalogEntry) -> Option<i64> {
+    pub fn entry_source(&self, catalog: &source::Model, entry: &CatalogCardEntry) -> Option<i64> {
         let all = || self.live_domain_sources(catalog.domain_id);
         all()
             .find(|row| self.is_named_by_entry(row, catalog, entry))
@@ -52,7 +52,7 @@ impl IngestBatch {
         &self,
         row: &source::Model,
         catalog: &source::Model,
-        entry: &CatalogEntry,
+        entry: &CatalogCardEntry,
     ) -> bool {
         let are_shared = || {
             self.catalog_rank(catalog) != CatalogRank::Nominated
@@ -64,33 +64,33 @@ impl IngestBatch {
 
     /// Applies an entry to an existing source and returns the effect. The catalog that has listed the source keeps it;
     /// another one takes over if that catalog no longer lists it, does not exist, or has lower precedence.
-    pub fn apply_entry(
+    pub fn apply_catalog_entry(
         &mut self,
         id: i64,
         catalog: &source::Model,
-        entry: &CatalogEntry,
+        entry: &CatalogCardEntry,
         now: Timestamp,
-    ) -> SourceUpdate {
+    ) -> CatalogEntryEffect {
         let Some(row) = self.sources.get(&id) else {
-            return SourceUpdate::Unchanged;
+            return CatalogEntryEffect::Unchanged;
         };
         let rank = self.catalog_rank(catalog);
         // An uncovered catalog changes no source that is registered, or that another catalog lists or has listed.
         let is_its_own = row.kind == SourceKind::Entry && row.catalog_id == Some(catalog.id);
         if id == catalog.id || (rank == CatalogRank::Nominated && !is_its_own) {
-            return SourceUpdate::Unchanged;
+            return CatalogEntryEffect::Unchanged;
         }
         if row.kind != SourceKind::Entry {
             return self.record_listing(id, catalog, rank);
         }
-        let speaks = self.is_listed_by_another(row, catalog, rank);
+        let speaks = self.has_other_listing_catalog(row, catalog, rank);
         let named = row.identifier.as_ref() == Some(&entry.identifier);
         let url_changed = named && row.url != entry.url.as_str();
         if speaks && row.unlisted_since.is_none() {
             return if url_changed {
-                SourceUpdate::OtherUrl
+                CatalogEntryEffect::OtherUrl
             } else {
-                SourceUpdate::Unchanged
+                CatalogEntryEffect::Unchanged
             };
         }
         let url = entry.url.as_str();
@@ -100,7 +100,7 @@ impl IngestBatch {
                 .live_domain_sources(catalog.domain_id)
                 .any(|other| other.kind == SourceKind::Entry && other.url == url);
         let Some(row) = self.source_mut(id) else {
-            return SourceUpdate::Unchanged;
+            return CatalogEntryEffect::Unchanged;
         };
         let newly_listed = row.unlisted_since.is_some() || row.catalog_id != Some(catalog.id);
         row.catalog_id = Some(catalog.id);
@@ -110,22 +110,22 @@ impl IngestBatch {
             row.identifier = Some(entry.identifier.clone());
         }
         if url_taken {
-            return SourceUpdate::OtherUrl;
+            return CatalogEntryEffect::OtherUrl;
         }
         update_entry_digest(row, entry, now);
         if url_changed {
             set_source_url(row, url, now);
-            return SourceUpdate::Moved;
+            return CatalogEntryEffect::Moved;
         }
         if newly_listed {
-            SourceUpdate::NewlyListed
+            CatalogEntryEffect::NewlyListed
         } else {
-            SourceUpdate::Unchanged
+            CatalogEntryEffect::Unchanged
         }
     }
 
     /// Whether another existing catalog of the same precedence has listed an entry.
-    fn is_listed_by_another(
+    fn has_other_listing_catalog(
         &self,
         row: &source::Model,
         catalog: &source::Model,
@@ -156,7 +156,7 @@ impl IngestBatch {
         id: i64,
         catalog: &source::Model,
         rank: CatalogRank,
-    ) -> SourceUpdate {
+    ) -> CatalogEntryEffect {
         let listing_catalog_of =
             |row: &source::Model| row.catalog_id.and_then(|id| self.sources.get(&id));
         let listing_catalog = self.sources.get(&id).and_then(listing_catalog_of);
@@ -164,17 +164,17 @@ impl IngestBatch {
         let is_named = listing_catalog
             .is_some_and(|by| self.catalog_rank(by) <= rank.max(CatalogRank::AiCatalog));
         if is_named {
-            return SourceUpdate::Unchanged;
+            return CatalogEntryEffect::Unchanged;
         }
         if let Some(row) = self.source_mut(id) {
             row.catalog_id = Some(catalog.id);
         }
-        SourceUpdate::NewlyListed
+        CatalogEntryEffect::NewlyListed
     }
 
     /// Whether the catalog that lists a source states a different digest from that of these bytes. A registered source
     /// is not compared.
-    pub fn has_other_digest(&self, source: i64, bytes: &[u8]) -> bool {
+    pub fn differs_from_entry_digest(&self, source: i64, bytes: &[u8]) -> bool {
         let row = self.sources.get(&source);
         let row = row.filter(|row| row.kind == SourceKind::Entry);
         let stated = row.and_then(|row| row.entry_digest.as_deref());
@@ -182,14 +182,14 @@ impl IngestBatch {
     }
 
     /// Schedules a full fetch of the catalogs of a source's domain.
-    pub fn refetch_catalogs_of_source(&mut self, source: i64) {
+    pub fn schedule_domain_catalog_fetches(&mut self, source: i64) {
         let Some(row) = self.sources.get(&source).cloned() else {
             return;
         };
-        self.refetch_other_catalogs(&row);
+        self.schedule_other_catalog_fetches(&row);
     }
 
-    pub fn refetch_other_catalogs(&mut self, catalog: &source::Model) {
+    pub fn schedule_other_catalog_fetches(&mut self, catalog: &source::Model) {
         let others: Vec<i64> = self
             .live_domain_sources(catalog.domain_id)
             .filter(|row| row.id != catalog.id && may_list_cards(row))
@@ -214,7 +214,7 @@ fn set_source_url(row: &mut source::Model, url: &str, now: Timestamp) {
 }
 
 /// Stores the digest that an entry states. A different digest indicates a different card, which is fetched now.
-fn update_entry_digest(row: &mut source::Model, entry: &CatalogEntry, now: Timestamp) {
+fn update_entry_digest(row: &mut source::Model, entry: &CatalogCardEntry, now: Timestamp) {
     if row.entry_digest != entry.digest {
         row.entry_digest.clone_from(&entry.digest);
         row.next_due_at = row.next_due_at.min(now.0);

@@ -5,12 +5,12 @@ use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::VersionState;
 use a2a_registry_store::WriteTransaction;
 use a2a_registry_store::entity::agent;
-use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::versions::VersionSummary;
 use uuid::Uuid;
 
 use crate::admission::change_class::classify_change;
 use crate::admission::decision::{AdmissionInput, decide_version};
-use crate::commit::agent_state::AgentState;
+use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::{CRAWLER_ACTOR, DecisionMaker, POLICY_ACTOR};
 use crate::context::AppContext;
@@ -20,12 +20,12 @@ use crate::error::Result;
 
 /// Applies the rules again to the newest version of a repeated card, if it is pending: its signature state has
 /// changed.
-pub async fn redecide_version(
+pub async fn redecide_repeated_version(
     context: &AppContext,
     write: &WriteTransaction,
     batch: &IngestBatch,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     card: &IngestedCard<'_>,
     has_error: bool,
 ) -> Result<()> {
@@ -55,7 +55,7 @@ pub async fn decide_ingested_version(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
-    state: &mut AgentState,
+    state: &mut AgentChangeState,
     input: AdmissionInput<'_>,
 ) -> Result<()> {
     // A new agent of a denied domain is put on hold with its first card; existing ones when the rules change.
@@ -76,7 +76,7 @@ pub async fn decide_ingested_version(
 pub fn admission_input<'a>(
     batch: &'a IngestBatch,
     agent: &agent::Model,
-    version: &'a VersionKey,
+    version: &'a VersionSummary,
 ) -> AdmissionInput<'a> {
     let name = |id: Uuid| Some(batch.accounts.get(&id)?.name.clone());
     let decisions = batch.decisions.get(&version.agent_id);

@@ -104,7 +104,7 @@ pub async fn account_patch(
         &if_match.0,
     )
     .await?;
-    response::changed_resource(&changed)
+    response::changed_resource_response(&changed)
 }
 
 /// List groups, newest first
@@ -159,7 +159,7 @@ pub async fn group_put(
 ) -> HandlerResult {
     let group =
         groups::group_put(&caller.context, &caller, &group.0, &members.0, &if_match.0).await?;
-    response::changed_resource(&group)
+    response::changed_resource_response(&group)
 }
 
 /// Delete a group but keep its accounts

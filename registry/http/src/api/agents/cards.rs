@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use crate::answers::conditional_response::conditional_response;
 use crate::answers::response::{self, HandlerResult};
-use crate::middleware::envelope::bypass_layers;
+use crate::middleware::envelope::prevent_body_changes;
 use crate::problems::problem::Problem;
 use crate::requests::auth::CardReader;
 use crate::requests::path_parameters::{AgentRef, CardFormRef};
@@ -187,7 +187,7 @@ fn card_response(
     });
     let headers = response.headers_mut();
     if request.headers().contains_key(header::ACCEPT_ENCODING) {
-        bypass_layers(headers);
+        prevent_body_changes(headers);
     }
     if !card.losses.is_empty()
         && let Ok(losses) = HeaderValue::from_str(&card.losses.join(", "))

@@ -7,7 +7,7 @@ use a2a_registry_api::{
 };
 use a2a_registry_core::agents::diff::{self, DiffQuery};
 use a2a_registry_core::agents::rendering::render_agent;
-use a2a_registry_core::agents::similar::{self, SimilarQuery};
+use a2a_registry_core::agents::similar::{self, SimilarAgentsQuery};
 use a2a_registry_core::agents::views::FindingsQuery;
 use a2a_registry_core::agents::{lifecycle_actions, owner_updates, views as agents};
 use a2a_registry_core::paging::PageRequest;
@@ -106,7 +106,7 @@ pub async fn agent_findings(
 /// Similarity is semantic if the registry has an embedding model, otherwise based on the agent's most significant
 /// words. The results exclude the agent itself and its duplicates, which are in `duplicates`.
 #[utoipa::path(
-    params(SimilarQuery),
+    params(SimilarAgentsQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "Similar agents, the most similar first", body = Similar,
@@ -120,7 +120,7 @@ pub async fn agent_similar(
     request: HttpRequest,
     caller: Anyone,
     agent: AgentRef,
-    query: Query<SimilarQuery>,
+    query: Query<SimilarAgentsQuery>,
 ) -> HandlerResult {
     let similar = similar::agent_similar(&caller.context, &caller, &agent.0, &query.0).await?;
     response::json_with_etag(&request, &similar)

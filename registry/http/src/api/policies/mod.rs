@@ -8,7 +8,7 @@ use a2a_registry_api::{
     PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview,
 };
 use a2a_registry_core::paging::PageRequest;
-use a2a_registry_core::policies::{access_decision, dry_run, policy_tests, preview, sets};
+use a2a_registry_core::policies::{access_decision, dry_run, policy_cases, preview, sets};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, HeaderValue};
 use actix_web::{get, post, put};
@@ -22,7 +22,7 @@ use crate::requests::query::Query;
 
 /// Show a policy set, the newest by default
 #[utoipa::path(
-    params(sets::PoliciesQuery),
+    params(sets::PolicySetQuery),
     responses(
         (status = 200, description = "The policy set; the `ETag` is its number", body = Policies,
          headers(("ETag" = String, description = "The number, for `If-Match`"))),
@@ -32,7 +32,7 @@ use crate::requests::query::Query;
 #[get("/v1/policies")]
 pub async fn policies_show(
     caller: Require<SeeAll>,
-    query: Query<sets::PoliciesQuery>,
+    query: Query<sets::PolicySetQuery>,
 ) -> HandlerResult {
     let policies = sets::policies_show(&caller.context, &caller, &query.0).await?;
     let mut answer = response::json_response(StatusCode::OK, &policies)?;
@@ -123,7 +123,7 @@ pub async fn policies_test(
     caller: Require<SeeAll>,
     cases: LimitedJsonBody<PolicyCases, MAX_POLICIES_BODY_BYTES>,
 ) -> HandlerResult {
-    let results = policy_tests::policies_test(&caller.context, &caller, &cases.0).await?;
+    let results = policy_cases::policies_test(&caller.context, &caller, &cases.0).await?;
     response::json_response(StatusCode::OK, &results)
 }
 

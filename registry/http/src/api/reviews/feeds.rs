@@ -41,11 +41,11 @@ pub async fn feed_revoke(caller: Require<Read>) -> HandlerResult {
     Ok(HttpResponse::NoContent().finish())
 }
 
-pub(crate) async fn show_feed(
+pub(crate) async fn serve_review_feed(
     context: web::Data<AppContext>,
     FeedSecret(secret): FeedSecret,
 ) -> HandlerResult {
-    let document = feed::load_feed(&context, &secret).await?;
+    let document = feed::load_atom_feed(&context, &secret).await?;
     let body = document.render();
     let body = body.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(HttpResponse::Ok()

@@ -73,7 +73,9 @@ pub async fn review_break_glass(
     review: ReviewId,
     decision: JsonBody<ReviewDecision>,
 ) -> HandlerResult {
-    let review = break_glass::break_glass(&caller.context, &caller, review.0, &decision.0).await?;
+    let review =
+        break_glass::approve_by_break_glass(&caller.context, &caller, review.0, &decision.0)
+            .await?;
     response::json_response(StatusCode::OK, &review)
 }
 
@@ -103,7 +105,7 @@ pub async fn review_decide_all(
     body: JsonBody<BulkDecision>,
 ) -> HandlerResult {
     let results = bulk::review_decide_all(&caller.context, &caller, &body.0).await?;
-    let outcome = |(id, result): bulk::BulkItemResult| match result {
+    let outcome = |(id, result): bulk::BulkDecisionResult| match result {
         Ok(review) => DecisionOutcome {
             id,
             review: Some(review),
@@ -167,7 +169,7 @@ pub async fn review_patch(
         &precondition.0,
     )
     .await?;
-    Ok(response::changed_rendered_resource(review))
+    Ok(response::changed_rendered_response(review))
 }
 
 /// Lift a hold

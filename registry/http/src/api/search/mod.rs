@@ -4,7 +4,7 @@ pub mod saved;
 
 use a2a_registry_api::search_query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_api::{AgentList, Lookup, Suggestions};
-use a2a_registry_core::search::{lookup_agents, search, suggest};
+use a2a_registry_core::search::{lookup_agents, search_agents, suggest};
 use actix_web::get;
 use actix_web::http::StatusCode;
 
@@ -23,7 +23,7 @@ use crate::requests::query::Query;
 )]
 #[get("/v1/agents")]
 pub async fn agent_search(caller: Anyone, query: Query<SearchQuery>) -> HandlerResult {
-    let body = search(&caller.context, &caller, &query.0).await?;
+    let body = search_agents(&caller.context, &caller, &query.0).await?;
     Ok(response::json_bytes_response(StatusCode::OK, body))
 }
 

@@ -13,7 +13,7 @@ use a2a_registry_core::accounts::tokens::{own_tokens, token_create};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::domains::actions::load_own_domains;
 use a2a_registry_core::error::AppError;
-use a2a_registry_core::providers::Providers;
+use a2a_registry_core::providers::IdentityProviders;
 use a2a_registry_core::reviews::inbox::load_inbox;
 use a2a_registry_core::text::{self, LINE};
 use a2a_registry_domain::role::Scope;
@@ -24,7 +24,7 @@ use serde::Deserialize;
 
 use crate::answers::response::HandlerResult;
 use crate::pages::accounts::revocations::caller_session_id;
-use crate::pages::accounts::sign_in::sign_in_required;
+use crate::pages::accounts::sign_in::sign_in_required_problem;
 use crate::pages::domains::my_domains::MyDomainView;
 use crate::pages::frame::Frame;
 use crate::pages::{moment, render_page};
@@ -123,7 +123,7 @@ impl AccountPage {
         let actor = visitor
             .caller
             .require_account()
-            .map_err(|_| sign_in_required())?;
+            .map_err(|_| sign_in_required_problem())?;
         let caller = &visitor.caller;
         let (account, sessions, tokens, domains, feed, saved, inbox) = futures::try_join!(
             own_account(context, actor),
@@ -171,7 +171,7 @@ impl AccountPage {
     }
 }
 
-fn provider_title_and_issuer(issuer: &str, providers: &Providers) -> (String, String) {
+fn provider_title_and_issuer(issuer: &str, providers: &IdentityProviders) -> (String, String) {
     let provider = providers.by_issuer(issuer);
     let title = provider.map_or(issuer, |provider| provider.title());
     (text::line(title, LINE), text::line(issuer, LINE))

@@ -1,6 +1,6 @@
 //! Sign-in to the pages with an identity provider.
 
-use a2a_registry_core::accounts::identity::account_for_subject;
+use a2a_registry_core::accounts::identity::resolve_subject_account;
 use a2a_registry_core::error::{AppError, RefusalReason};
 use a2a_registry_core::providers::AuthorizationResponse;
 use a2a_registry_core::text::{self, LINE};
@@ -19,11 +19,11 @@ use crate::problems::problem::Problem;
 use crate::requests::cookies::{self, NewCookie, Uncacheable};
 use crate::requests::forms::{AnonymousForm, FormFields};
 use crate::requests::path_parameters::ProviderRef;
-use crate::requests::refusal_recording::record_refusal;
+use crate::requests::refusal_recording::record_credential_refusal;
 use crate::requests::server_state::ServerState;
 use crate::requests::visitor::{Visitor, session_visitor};
 use crate::sessions::sign_in_attempts::{
-    ProviderRedirect, begin_attempt, clear_attempt_cookie, find_attempt, finish_attempt,
+    ProviderRedirect, begin_attempt, clear_attempt_cookie_header, find_attempt, finish_attempt,
 };
 use crate::sessions::{SessionClient, begin_session_with_provider, end_session};
 
@@ -74,8 +74,8 @@ async fn begin_provider_attempt(
     require_secure_connection(request, context.config())?;
     let provider = context
         .providers
-        .by_name(provider)
-        .ok_or_else(unknown_provider)?;
+        .sign_in_provider_named(provider)
+        .ok_or_else(unknown_provider_error)?;
     if let Some(address) = client_address(request, &context.config().server.trusted_proxies) {
         state.sign_in_limit.admit_address(address)?;
     }
@@ -88,7 +88,7 @@ async fn begin_provider_attempt(
     Ok((page, cookies))
 }
 
-fn unknown_provider() -> AppError {
+fn unknown_provider_error() -> AppError {
     AppError::not_found("This registry has no identity provider with this name.")
 }
 
@@ -108,10 +108,10 @@ pub(crate) async fn finish_provider_sign_in(
         Ok((secret, next)) => {
             let mut response = crate::pages::see_other(&safe_local_path(&next));
             // Keep the form's cookie: another tab may show the form.
-            let set = cookies::set_cookie(cookies::SESSION_COOKIE, &secret);
+            let set = cookies::set_cookie_header(cookies::SESSION_COOKIE, &secret);
             for cookie in set
                 .into_iter()
-                .chain(clear_attempt_cookie(&authorization_response.state))
+                .chain(clear_attempt_cookie_header(&authorization_response.state))
             {
                 response.headers_mut().append(SET_COOKIE, cookie);
             }
@@ -132,17 +132,17 @@ async fn begin_provider_session(
     require_secure_connection(request, context.config())?;
     let provider = context
         .providers
-        .by_name(provider)
-        .ok_or_else(unknown_provider)?;
+        .sign_in_provider_named(provider)
+        .ok_or_else(unknown_provider_error)?;
     let attempt = find_attempt(context, provider, request, response).await?;
     let client = SessionClient::from_request(request, context);
     // A response to an attempt may be repeated until it has created a session, and each causes a request to the
     // provider.
     if let Some(address) = client.address {
-        state.sign_in_limit.admit_response(address)?;
+        state.sign_in_limit.admit_provider_response(address)?;
     }
     let sign_in = finish_attempt(context, provider, attempt, response).await?;
-    let account = account_for_subject(context, &sign_in.token_subject).await?;
+    let account = resolve_subject_account(context, &sign_in.token_subject).await?;
     if account.disabled_at.is_some() {
         let text = "Your account in this registry is disabled. Ask an admin.";
         let error = AppError::forbidden(text);
@@ -165,7 +165,7 @@ fn sign_in_failed_page(
     problem: &Problem,
 ) -> HttpResponse {
     crate::pages::log_problem(problem);
-    record_refusal(request, problem);
+    record_credential_refusal(request, problem);
     let page_state = SignInPageState {
         next,
         problem: Some(problem),

@@ -40,7 +40,9 @@ pub(crate) struct FeedConfirmationForm {
 
 impl FormFields for FeedConfirmationForm {}
 
-pub(crate) async fn revoke_token_page(form: PermittedForm<Read, RevokeForm>) -> HandlerResult {
+pub(crate) async fn submit_token_revocation(
+    form: PermittedForm<Read, RevokeForm>,
+) -> HandlerResult {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if form.fields.confirm.is_given() {
         token_revoke(&form.context, caller, id).await?;
@@ -50,16 +52,20 @@ pub(crate) async fn revoke_token_page(form: PermittedForm<Read, RevokeForm>) -> 
     let name = text::line(&revocable.token.name, LINE);
     let confirmation = ConfirmPage {
         title: format!("Revoke the token {name}"),
-        losses: token_losses(&form.context, caller, &revocable),
+        losses: describe_token_losses(&form.context, caller, &revocable),
         action: "/account/tokens/revoke".to_owned(),
         fields: vec![("id", id.to_string())],
         button: "Revoke the token",
-        ..confirmation_page(&form.context, &form.visitor)
+        ..account_confirmation_page(&form.context, &form.visitor)
     };
     Ok(render_page(StatusCode::OK, &confirmation))
 }
 
-fn token_losses(context: &AppContext, caller: &Caller, revocable: &RevocableToken) -> Vec<String> {
+fn describe_token_losses(
+    context: &AppContext,
+    caller: &Caller,
+    revocable: &RevocableToken,
+) -> Vec<String> {
     let token = &revocable.token;
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let last_use = match token.last_used_at {
@@ -95,7 +101,9 @@ fn token_losses(context: &AppContext, caller: &Caller, revocable: &RevocableToke
 
 const OWN_SESSION_LOSS: &str = "Your own session on this page: you will be signed out.";
 
-pub(crate) async fn revoke_session_page(form: PermittedForm<Read, RevokeForm>) -> HandlerResult {
+pub(crate) async fn submit_session_revocation(
+    form: PermittedForm<Read, RevokeForm>,
+) -> HandlerResult {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if form.fields.confirm.is_given() {
         session_revoke(&form.context, caller, id).await?;
@@ -120,13 +128,13 @@ pub(crate) async fn revoke_session_page(form: PermittedForm<Read, RevokeForm>) -
         action: "/account/sessions/revoke".to_owned(),
         fields: vec![("id", id.to_string())],
         button: "Revoke the session",
-        ..confirmation_page(&form.context, &form.visitor)
+        ..account_confirmation_page(&form.context, &form.visitor)
     };
     Ok(render_page(StatusCode::OK, &confirmation))
 }
 
 /// Creates a new feed URL and shows it. Replacing an existing URL requires confirmation.
-pub(crate) async fn renew_feed_page(
+pub(crate) async fn submit_feed_renewal(
     form: PermittedForm<Read, FeedConfirmationForm>,
 ) -> HandlerResult {
     let title = "Create a new feed URL";
@@ -141,7 +149,7 @@ pub(crate) async fn renew_feed_page(
     Ok(render_page(StatusCode::CREATED, &view))
 }
 
-pub(crate) async fn end_feed_page(
+pub(crate) async fn submit_feed_end(
     form: PermittedForm<Read, FeedConfirmationForm>,
 ) -> HandlerResult {
     let title = "End the feed";
@@ -175,7 +183,7 @@ async fn feed_confirmation_page(
             losses: vec![loss],
             action: action.to_owned(),
             button: title,
-            ..confirmation_page(context, &form.visitor)
+            ..account_confirmation_page(context, &form.visitor)
         };
         render_page(StatusCode::OK, &confirmation)
     }))
@@ -189,7 +197,7 @@ pub(super) fn caller_session_id(caller: &Caller) -> Option<Uuid> {
 }
 
 /// A confirmation page that returns to the account; the caller fills in the action.
-fn confirmation_page(context: &AppContext, visitor: &Visitor) -> ConfirmPage {
+fn account_confirmation_page(context: &AppContext, visitor: &Visitor) -> ConfirmPage {
     ConfirmPage {
         frame: Frame::for_visitor(context.config(), "account", visitor),
         title: String::new(),

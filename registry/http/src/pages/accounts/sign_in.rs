@@ -21,10 +21,10 @@ use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
 use crate::requests::cookies::{self, Uncacheable};
 use crate::requests::forms::{AnonymousForm, FormFields, SessionForm};
-use crate::requests::refusal_recording::record_refusal;
+use crate::requests::refusal_recording::record_credential_refusal;
 use crate::requests::server_state::ServerState;
 use crate::requests::visitor::{Visitor, form_token, session_visitor};
-use crate::sessions::{SessionClient, begin_session, end_session};
+use crate::sessions::{SessionClient, begin_session_with_token, end_session};
 
 /// Redirect path after signing in without a path to return to.
 const DEFAULT_PATH: &str = "/account";
@@ -110,7 +110,7 @@ pub(super) fn render_sign_in_page(
         refused: insecure_connection_reason(request, context.config()),
     };
     let mut response = render_page(status, &template);
-    if let Some(cookie) = cookies::set_cookie(cookies::FORM_COOKIE, &secret) {
+    if let Some(cookie) = cookies::set_cookie_header(cookies::FORM_COOKIE, &secret) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
@@ -125,10 +125,10 @@ pub(crate) async fn submit_sign_in(
         Ok(secret) => {
             let next = safe_local_path(&form.0.next);
             let mut response = crate::pages::see_other(&next);
-            let set = cookies::set_cookie(cookies::SESSION_COOKIE, &secret);
+            let set = cookies::set_cookie_header(cookies::SESSION_COOKIE, &secret);
             for cookie in set
                 .into_iter()
-                .chain(cookies::clear_cookie(cookies::FORM_COOKIE))
+                .chain(cookies::clear_cookie_header(cookies::FORM_COOKIE))
             {
                 response.headers_mut().append(SET_COOKIE, cookie);
             }
@@ -136,7 +136,7 @@ pub(crate) async fn submit_sign_in(
         }
         Err(problem) => {
             crate::pages::log_problem(&problem);
-            record_refusal(&request, &problem);
+            record_credential_refusal(&request, &problem);
             let status = problem.kind().status;
             let page_state = SignInPageState {
                 next: &form.0.next,
@@ -164,7 +164,7 @@ async fn sign_in_with_token(
         .sign_in_limit
         .admit_account(caller.require_account()?.id)?;
     let previous_session = session_visitor(request).await?;
-    let secret = begin_session(context, &caller, &client).await?;
+    let secret = begin_session_with_token(context, &caller, &client).await?;
     if let Some(previous_session) = previous_session {
         end_session(context, &previous_session.caller).await?;
     }
@@ -177,7 +177,7 @@ pub(crate) async fn sign_out(
 ) -> HandlerResult {
     end_session(&context, &form.visitor.caller).await?;
     let mut response = crate::pages::see_other("/");
-    if let Some(cookie) = cookies::clear_cookie(cookies::SESSION_COOKIE) {
+    if let Some(cookie) = cookies::clear_cookie_header(cookies::SESSION_COOKIE) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     Ok(response)
@@ -223,7 +223,7 @@ fn insecure_connection_reason(request: &HttpRequest, config: &Config) -> Option<
         header_text(HOST).and_then(|host| Url::parse(&format!("http://{host}")).ok());
     let peer = request.peer_addr().map(|peer| peer.ip().to_canonical());
     let is_local_connection = peer.is_some_and(|peer| peer.is_loopback())
-        && requested_url.as_ref().is_some_and(is_loopback);
+        && requested_url.as_ref().is_some_and(is_loopback_url);
     let public = Url::parse(&config.public_url()).ok();
     let public = public.filter(|url| url.scheme() == "https");
     let is_https_proxy = public.as_ref().is_some_and(|public| {
@@ -258,7 +258,7 @@ pub(super) fn require_secure_connection(
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+fn is_loopback_url(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
@@ -269,7 +269,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-pub(crate) fn sign_in_required() -> Problem {
+pub(crate) fn sign_in_required_problem() -> Problem {
     AppError::unauthenticated("Sign in first.").into()
 }
 

@@ -13,7 +13,9 @@ use a2a_client::route_selection::{
 };
 use a2a_registry_api::Agent;
 use a2a_registry_core::agents::rendering::require_rendered_agent;
-use a2a_registry_core::agents::snippet::{AgentUrls, is_representable, route_label, send_command};
+use a2a_registry_core::agents::snippet::{
+    AgentUrls, is_route_representable, route_protocol_label, send_command,
+};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::text::{self, LINE};
 use a2a_registry_core::visibility::caller::Caller;
@@ -170,7 +172,11 @@ struct CallableInterface {
 
 impl CallableInterface {
     fn description(&self) -> String {
-        let mut words = format!("{} at {}", route_label(&self.route), self.route.url);
+        let mut words = format!(
+            "{} at {}",
+            route_protocol_label(&self.route),
+            self.route.url
+        );
         if let Some(tenant) = self.route.tenant() {
             let _ = write!(words, ", tenant {tenant}");
         }
@@ -197,7 +203,7 @@ fn callable_interfaces(card: &AgentCard) -> (Vec<CallableInterface>, Vec<String>
         else {
             continue;
         };
-        match CspConnectSource::from_url(&route.url).filter(|_| is_representable(&route)) {
+        match CspConnectSource::from_url(&route.url).filter(|_| is_route_representable(&route)) {
             Some(origin) if callable.len() < MAX_INTERFACES => callable.push(CallableInterface {
                 route,
                 script_binding: dialect,
@@ -205,7 +211,7 @@ fn callable_interfaces(card: &AgentCard) -> (Vec<CallableInterface>, Vec<String>
             }),
             None if left_out.len() < MAX_LEFT_OUT_NOTES => left_out.push(format!(
                 "{} is left out because the page's content security policy cannot express its URL.",
-                route_label(&route)
+                route_protocol_label(&route)
             )),
             _ => {}
         }

@@ -57,7 +57,7 @@ pub(crate) async fn show_diff(
             let page = DiffPage::new(frame, material, context.now());
             crate::pages::render_page(StatusCode::OK, &page)
         }
-        Err(error) => crate::pages::problems::problem_response(frame, error),
+        Err(error) => crate::pages::problems::framed_error_page(frame, error),
     }
 }
 

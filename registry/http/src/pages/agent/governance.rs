@@ -1,7 +1,7 @@
 //! Policies that apply to an agent and their waivers, for callers with full access.
 
 use a2a_registry_api::limits::MAX_REASON;
-use a2a_registry_core::agents::policy_attributes::{agent_attributes, matching_policies};
+use a2a_registry_core::agents::policy_attributes::{agent_attributes, matching_custom_policies};
 use a2a_registry_core::agents::records::AgentRecord;
 use a2a_registry_core::commit::admission_policies::load_admission_policies;
 use a2a_registry_core::context::AppContext;
@@ -55,7 +55,7 @@ impl GovernanceView {
             return Ok(None);
         }
         let set = load_admission_policies(context, &context.store).await?;
-        let matches = matching_policies(&set, &agent_attributes(context, record));
+        let matches = matching_custom_policies(&set, &agent_attributes(context, record));
         let waived = record.waived_policies(context.now());
         let may_waive =
             caller.has_permission(Permission::Approve) && record.agent.retired_at.is_none();

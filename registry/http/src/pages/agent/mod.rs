@@ -11,7 +11,7 @@ pub mod uptime;
 use a2a_card::Family;
 use a2a_registry_api::limits::DEFAULT_SIMILAR_AGENTS;
 use a2a_registry_api::{Agent, FindingList, FindingView, Similar, VersionList};
-use a2a_registry_core::agents::similar::find_similar;
+use a2a_registry_core::agents::similar::find_similar_agents;
 use a2a_registry_core::agents::snippet::{self, AgentUrls, SnippetUnavailable, Snippets};
 use a2a_registry_core::agents::views::{
     build_agent_view, list_versions, require_visible_record, version_findings,
@@ -58,7 +58,7 @@ pub(crate) struct AgentPage {
     domain: String,
     domain_link: String,
     snippets: Result<Snippets, SnippetUnavailable>,
-    assumed: Option<AssumedAddress>,
+    assumed: Option<AssumedUrlView>,
     console: ConsoleView,
     console_script: String,
     /// Badges for lifecycle and visibility, unless they are the defaults.
@@ -78,12 +78,12 @@ pub(crate) struct AgentPage {
     governed: Option<GovernanceView>,
 }
 
-struct AssumedAddress {
+struct AssumedUrlView {
     url: String,
     command: String,
 }
 
-impl AssumedAddress {
+impl AssumedUrlView {
     fn for_agent(agent: &Agent, location: AgentUrls<'_>) -> Option<Self> {
         Some(Self {
             url: text::line(agent.assumed_url.as_deref()?, text::ADDRESS),
@@ -114,7 +114,7 @@ pub(crate) async fn show_agent_page(
 ) -> HttpResponse {
     let frame = Frame::for_visitor(context.config(), "agent", &visitor);
     let caller = &visitor.caller;
-    match load_page_data(&context, caller, &agent).await {
+    match load_agent_page_data(&context, caller, &agent).await {
         Ok(material) => {
             let page = AgentPage::new(frame, material, context.config(), context.now());
             let mut response = crate::pages::render_page(StatusCode::OK, &page);
@@ -124,18 +124,18 @@ pub(crate) async fn show_agent_page(
                 .insert(CONTENT_SECURITY_POLICY, policy);
             response
         }
-        Err(error) => crate::pages::problems::problem_response(frame, error),
+        Err(error) => crate::pages::problems::framed_error_page(frame, error),
     }
 }
 
 /// Redirects to the URL with a trailing slash, under which SDK resolvers find the card.
-pub(crate) async fn redirect_to_slash(request: HttpRequest) -> HttpResponse {
+pub(crate) async fn redirect_to_trailing_slash(request: HttpRequest) -> HttpResponse {
     HttpResponse::PermanentRedirect()
         .insert_header((LOCATION, format!("{}/", request.uri().path())))
         .finish()
 }
 
-async fn load_page_data(
+async fn load_agent_page_data(
     context: &AppContext,
     caller: &Caller,
     agent: &str,
@@ -150,7 +150,7 @@ async fn load_page_data(
     let (agent, versions, similar, background, governed) = futures::join!(
         build_agent_view(context, caller, &record),
         list_versions(context, caller, row, &first_page),
-        find_similar(context, caller, row.id, DEFAULT_SIMILAR_AGENTS),
+        find_similar_agents(context, caller, row.id, DEFAULT_SIMILAR_AGENTS),
         AgentPageExtras::load(context, caller, &record),
         GovernanceView::load(context, caller, &record),
     );
@@ -191,8 +191,8 @@ impl AgentPage {
             id: summary.id,
             domain: text::line(&summary.domain, LINE),
             domain_link: format!("/domains/{}", text::segment(&summary.domain)),
-            snippets: snippets(&agent, location, is_snake_case),
-            assumed: AssumedAddress::for_agent(&agent, location),
+            snippets: build_agent_snippets(&agent, location, is_snake_case),
+            assumed: AssumedUrlView::for_agent(&agent, location),
             console: ConsoleView::new(&agent, refused, location, is_snake_case),
             console_script: assets::address("console.js"),
             unusual: facts::status_badges(summary),
@@ -205,7 +205,7 @@ impl AgentPage {
             uptime: UptimeView::new(&background.days, now),
             versions: versions.map_err(|error| text::line(&error.public, BLOCK)),
             findings: findings.map(|list| list.findings).unwrap_or_default(),
-            similar: similar.filter(has_similar),
+            similar: similar.filter(has_similar_or_duplicates),
             report: ReportContactView::new(&config.crawler.contact, &summary.links.page),
             governed,
             background,
@@ -221,7 +221,7 @@ fn is_listed(agent: &Agent) -> bool {
 }
 
 /// Snippets for an agent, with a note if the agent may not support the methods that they call.
-fn snippets(
+fn build_agent_snippets(
     agent: &Agent,
     location: AgentUrls<'_>,
     is_snake_case: bool,
@@ -235,7 +235,7 @@ fn snippets(
     Ok(snippets)
 }
 
-fn has_similar(similar: &Similar) -> bool {
+fn has_similar_or_duplicates(similar: &Similar) -> bool {
     let duplicates = similar.duplicates.as_ref();
     !similar.agents.is_empty() || duplicates.is_some_and(|one| one.count > 0)
 }

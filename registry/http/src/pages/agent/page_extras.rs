@@ -48,7 +48,7 @@ impl AgentPageExtras {
         let domain = [record.agent.domain_id];
         let sees_all = caller.has_permission(Permission::SeeAll);
         let mut extras = Self {
-            days: sum_by_day(days.iter().map(|row| DailyFetches {
+            days: sum_fetches_by_day(days.iter().map(|row| DailyFetches {
                 day: row.day,
                 fetches: u64::try_from(row.looks).unwrap_or(0),
                 successful: u64::try_from(row.good).unwrap_or(0),
@@ -82,7 +82,7 @@ impl AgentPageExtras {
 }
 
 /// Sums up several sources by day, newest day first.
-fn sum_by_day(days: impl Iterator<Item = DailyFetches>) -> Vec<DailyFetches> {
+fn sum_fetches_by_day(days: impl Iterator<Item = DailyFetches>) -> Vec<DailyFetches> {
     let mut totals: Vec<DailyFetches> = Vec::new();
     for one in days {
         match totals.iter_mut().find(|total| total.day == one.day) {
@@ -108,8 +108,9 @@ mod tests {
             fetches,
             successful: good,
         };
-        let found =
-            sum_by_day([day(7, 2, 1), day(9, 1, 1), day(7, 3, 3), day(8, 0, 0)].into_iter());
+        let found = sum_fetches_by_day(
+            [day(7, 2, 1), day(9, 1, 1), day(7, 3, 3), day(8, 0, 0)].into_iter(),
+        );
         assert_eq!(found, [day(9, 1, 1), day(8, 0, 0), day(7, 5, 4)]);
     }
 }

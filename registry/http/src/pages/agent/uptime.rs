@@ -16,10 +16,10 @@ const MIN_BAR_HEIGHT: u64 = 5;
 
 pub(crate) struct UptimeView {
     pub sentence: String,
-    pub bars: Vec<BarView>,
+    pub bars: Vec<UptimeBarView>,
 }
 
-pub(crate) struct BarView {
+pub(crate) struct UptimeBarView {
     pub x: i32,
     pub y: u64,
     pub height: u64,
@@ -44,7 +44,7 @@ impl UptimeView {
             bars: days
                 .iter()
                 .rev()
-                .map(|total| bar_view(total, today))
+                .map(|total| uptime_bar_view(total, today))
                 .collect(),
         })
     }
@@ -63,11 +63,11 @@ fn uptime_sentence(good: u64, fetches: u64, days: &[&DailyFetches]) -> String {
     }
 }
 
-fn bar_view(total: &DailyFetches, today: i32) -> BarView {
+fn uptime_bar_view(total: &DailyFetches, today: i32) -> UptimeBarView {
     let good = total.successful.min(total.fetches);
     let height = (CHART_HEIGHT * good / total.fetches).max(MIN_BAR_HEIGHT);
     let day_start = OffsetDateTime::from(Timestamp(i64::from(total.day).saturating_mul(DAY)));
-    BarView {
+    UptimeBarView {
         x: (CHART_DAYS - 1 - (today - total.day)) * BAR_STEP,
         y: CHART_HEIGHT - height,
         height,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::pages::domains::register::{RegisterPage, to_sentence};
 use crate::problems::problem::Problem;
 use crate::requests::auth::limit_anonymous_write;
-use crate::requests::body::RawBody;
+use crate::requests::body::PendingBody;
 use crate::requests::forms::read_form;
 use crate::requests::visitor::Visitor;
 
@@ -39,7 +39,7 @@ pub(crate) async fn submit_lint_form(
     context: web::Data<AppContext>,
     visitor: Visitor,
     request: HttpRequest,
-    body: RawBody,
+    body: PendingBody,
 ) -> HttpResponse {
     let mut linted = LintFormView::default();
     let status = match lint_pasted_card(&context, &request, body, &mut linted.card).await {
@@ -60,7 +60,7 @@ pub(crate) async fn submit_lint_form(
 async fn lint_pasted_card(
     context: &AppContext,
     request: &HttpRequest,
-    body: RawBody,
+    body: PendingBody,
     card: &mut String,
 ) -> Result<CardLint, Problem> {
     limit_anonymous_write(request, &Caller::default())?;

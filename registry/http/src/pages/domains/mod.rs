@@ -124,7 +124,7 @@ pub(crate) async fn show_domain(
                 &UnknownDomainPage::new(frame, &domain, reload_count, &registry),
             )
         }
-        Err(error) => crate::pages::problems::problem_response(frame, error),
+        Err(error) => crate::pages::problems::framed_error_page(frame, error),
     }
 }
 
@@ -156,14 +156,14 @@ pub(crate) async fn registered_page(
     let registered_now = RegistrationNotice {
         under_way,
         link: format!("/domains/{}?wait=1", text::segment(&view.domain)),
-        command: show_command(&view.domain, &context.config().public_url()),
+        command: domain_show_command(&view.domain, &context.config().public_url()),
     };
     let mut page = DomainPage::new(frame, view, agent_rows, None, context.now());
     page.registered_now = Some(registered_now);
     crate::pages::render_page(StatusCode::OK, &page)
 }
 
-fn show_command(domain: &str, registry: &str) -> String {
+fn domain_show_command(domain: &str, registry: &str) -> String {
     format!(
         "a2a-registry domain show {} \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
         a2a_registry_core::text::quote::shell_word(domain),
@@ -229,7 +229,7 @@ fn parse_reload_count(query: &str) -> Option<u32> {
 }
 
 /// Makes the page reload again, unless it has reached [`MAX_RELOADS`].
-fn set_reload(frame: &mut Frame, domain: &str, reload_count: Option<u32>) -> bool {
+fn schedule_reload(frame: &mut Frame, domain: &str, reload_count: Option<u32>) -> bool {
     let Some(count) = reload_count.filter(|count| (1..=MAX_RELOADS).contains(count)) else {
         return false;
     };
@@ -243,12 +243,12 @@ fn set_reload(frame: &mut Frame, domain: &str, reload_count: Option<u32>) -> boo
 
 impl UnknownDomainPage {
     fn new(mut frame: Frame, domain: &str, reload_count: Option<u32>, registry: &str) -> Self {
-        let waiting = set_reload(&mut frame, domain, reload_count);
+        let waiting = schedule_reload(&mut frame, domain, reload_count);
         Self {
             frame,
             domain: text::line(domain, LINE),
             waiting,
-            command: show_command(domain, registry),
+            command: domain_show_command(domain, registry),
         }
     }
 }
@@ -284,7 +284,7 @@ impl DomainPage {
         // Attempts are hidden from some callers, but the state of a source is not.
         let under_way = view.sources.iter().any(|source| source.state == NEW);
         let waiting = (under_way || view.agents.is_empty())
-            && set_reload(&mut frame, &view.domain, reload_count);
+            && schedule_reload(&mut frame, &view.domain, reload_count);
         let standing = DomainProgressView::new(&view, &agent_rows);
         let agents = view.agents.iter().take(LIST);
         let not_listed = view.not_listed.iter().take(LIST);
@@ -305,7 +305,7 @@ impl DomainPage {
                 a2a_registry_core::text::quote::shell_word(&view.domain)
             ),
             not_listed: not_listed
-                .map(|reason| text::line(&remove_ids(reason, &view.agents), BLOCK))
+                .map(|reason| text::line(&remove_agent_ids(reason, &view.agents), BLOCK))
                 .collect(),
             agents: agents
                 .map(|id| AgentLinkView::new(&id.to_string(), &agent_rows))
@@ -331,7 +331,7 @@ impl DomainPage {
 }
 
 /// Removes the ids after the names of these agents from a sentence, because they do not help people.
-fn remove_ids(sentence: &str, agents: &[Uuid]) -> String {
+fn remove_agent_ids(sentence: &str, agents: &[Uuid]) -> String {
     let mut ids = agents.iter().map(|id| format!(" ({id})"));
     match ids.find(|id| sentence.contains(id)) {
         Some(id) => sentence.replacen(&id, "", 1),
@@ -350,10 +350,18 @@ mod tests {
             assert_eq!(parse_reload_count(other), None, "{other}");
         }
         let mut frame = Frame::new(&a2a_registry_core::config::Config::default(), "domain");
-        assert!(set_reload(&mut frame, "a.example:8443", Some(MAX_RELOADS)));
+        assert!(schedule_reload(
+            &mut frame,
+            "a.example:8443",
+            Some(MAX_RELOADS)
+        ));
         let last = format!("/domains/a.example:8443?wait={}", MAX_RELOADS + 1);
         assert_eq!(frame.refresh.as_deref(), Some(last.as_str()));
-        assert!(!set_reload(&mut frame, "a.example", Some(MAX_RELOADS + 1)));
-        assert!(!set_reload(&mut frame, "a.example", Some(0)));
+        assert!(!schedule_reload(
+            &mut frame,
+            "a.example",
+            Some(MAX_RELOADS + 1)
+        ));
+        assert!(!schedule_reload(&mut frame, "a.example", Some(0)));
     }
 }

@@ -53,7 +53,7 @@ impl ProgressStepView {
 impl DomainProgressView {
     /// Progress of a domain with these agents, from the caller's view of the domain.
     pub fn new(view: &DomainView, agents: &[DomainAgentRow]) -> Self {
-        let (tone, sentence) = status_sentence(view, agents);
+        let (tone, sentence) = status_tone_and_sentence(view, agents);
         let is_manager =
             view.complete || !view.challenges.is_empty() || view.sources.iter().any(|one| one.own);
         Self {
@@ -68,18 +68,18 @@ impl DomainProgressView {
     }
 }
 
-fn is_listed(agent: &DomainAgentRow) -> bool {
+fn is_agent_listed(agent: &DomainAgentRow) -> bool {
     matches!(
         agent.lifecycle,
         Some(ShownLifecycle::Approved | ShownLifecycle::Deprecated)
     )
 }
 
-fn is_pending(agent: &DomainAgentRow) -> bool {
+fn is_agent_pending(agent: &DomainAgentRow) -> bool {
     agent.lifecycle == Some(ShownLifecycle::Pending)
 }
 
-fn is_catalog(source: &SourceView) -> bool {
+fn is_catalog_source(source: &SourceView) -> bool {
     let kind = source.kind.known_value();
     matches!(kind, Some(SourceKind::Ard | SourceKind::AiCatalog))
 }
@@ -92,9 +92,15 @@ fn agent_count_text(count: usize) -> String {
     }
 }
 
-fn status_sentence(view: &DomainView, agents: &[DomainAgentRow]) -> (&'static str, String) {
-    let listed = agents.iter().filter(|agent| is_listed(agent)).count();
-    let waiting = agents.iter().filter(|agent| is_pending(agent)).count();
+fn status_tone_and_sentence(
+    view: &DomainView,
+    agents: &[DomainAgentRow],
+) -> (&'static str, String) {
+    let listed = agents.iter().filter(|agent| is_agent_listed(agent)).count();
+    let waiting = agents
+        .iter()
+        .filter(|agent| is_agent_pending(agent))
+        .count();
     match view.state.known_value() {
         Some(DomainState::OptedOut) => {
             return (
@@ -112,7 +118,9 @@ fn status_sentence(view: &DomainView, agents: &[DomainAgentRow]) -> (&'static st
         _ => {}
     }
     match (listed, waiting) {
-        (0, 0) if is_unfetched(view) => ("plain", "The first crawl has not finished.".to_owned()),
+        (0, 0) if is_domain_unfetched(view) => {
+            ("plain", "The first crawl has not finished.".to_owned())
+        }
         (0, 0) => ("plain", "No agent of this domain is listed.".to_owned()),
         (0, 1) => ("warn", "Its agent is waiting for review.".to_owned()),
         (0, _) => (
@@ -131,12 +139,12 @@ fn status_sentence(view: &DomainView, agents: &[DomainAgentRow]) -> (&'static st
     }
 }
 
-fn is_unfetched(view: &DomainView) -> bool {
+fn is_domain_unfetched(view: &DomainView) -> bool {
     view.sources.iter().all(|source| source.state == NEW)
 }
 
 /// Whether the caller sees only the registration of a source.
-fn is_recorded(source: &SourceView) -> bool {
+fn is_registration_only(source: &SourceView) -> bool {
     source.state == SourceState::Recorded
 }
 
@@ -162,17 +170,17 @@ fn fetch_step(view: &DomainView) -> ProgressStepView {
         .count();
     let done = cards > 0 || !view.agents.is_empty();
     let text = match cards.max(view.agents.len()) {
-        0 if is_unfetched(view) => {
+        0 if is_domain_unfetched(view) => {
             "The first crawl has not finished; it takes a moment.".to_owned()
         }
-        0 if view.sources.iter().any(is_recorded) => {
+        0 if view.sources.iter().any(is_registration_only) => {
             "The result is shown once an agent that you may see is listed.".to_owned()
         }
         0 => {
             let urls: Vec<String> = view
                 .sources
                 .iter()
-                .filter(|source| !is_catalog(source) && source.state != SourceState::New)
+                .filter(|source| !is_catalog_source(source) && source.state != SourceState::New)
                 .take(3)
                 .map(|source| text::line(&source.url, ADDRESS / 4))
                 .collect();
@@ -222,9 +230,11 @@ fn proof_step(view: &DomainView) -> ProgressStepView {
 }
 
 fn approval_step(agents: &[DomainAgentRow]) -> ProgressStepView {
-    let listed = agents.iter().filter(|agent| is_listed(agent)).count();
-    let pending_agents: Vec<&DomainAgentRow> =
-        agents.iter().filter(|agent| is_pending(agent)).collect();
+    let listed = agents.iter().filter(|agent| is_agent_listed(agent)).count();
+    let pending_agents: Vec<&DomainAgentRow> = agents
+        .iter()
+        .filter(|agent| is_agent_pending(agent))
+        .collect();
     let is_rejected = |agent: &&DomainAgentRow| agent.lifecycle == Some(ShownLifecycle::Rejected);
     let rejected = agents.iter().find(is_rejected);
     let text = match (listed, pending_agents.as_slice()) {
@@ -253,7 +263,7 @@ fn approval_step(agents: &[DomainAgentRow]) -> ProgressStepView {
         ),
     };
     let review = pending_agents.iter().find_map(|agent| agent.review.clone());
-    let listed_agent = agents.iter().find(|agent| is_listed(agent));
+    let listed_agent = agents.iter().find(|agent| is_agent_listed(agent));
     let link = match (listed_agent, review) {
         (Some(shown), _) => Some((format!("/agents/{}/", shown.id), "To the agent")),
         (None, Some(review)) => Some((review, "To the review")),

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use a2a_registry_api::{DomainView, Registration, SourceView};
-use a2a_registry_core::config::{Config, Registration as Admission};
+use a2a_registry_core::config::{Config, RegistrationAccess as Admission};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::domains::register;
@@ -26,7 +26,7 @@ use crate::pages::frame::Frame;
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
 use crate::requests::auth::{Register, authenticate_request, authorize_registration};
-use crate::requests::body::RawBody;
+use crate::requests::body::PendingBody;
 use crate::requests::forms::{FormFields, PermittedForm, read_form};
 use crate::requests::visitor::Visitor;
 
@@ -76,7 +76,7 @@ pub(crate) async fn show_register_page(
 pub(crate) async fn submit_registration(
     context: web::Data<AppContext>,
     request: HttpRequest,
-    body: RawBody,
+    body: PendingBody,
 ) -> HttpResponse {
     let mut form = RegisterForm::default();
     let outcome = match read_form::<RegisterForm>(&request, body, MAX_FORM_BYTES).await {

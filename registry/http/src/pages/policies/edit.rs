@@ -17,7 +17,7 @@ use crate::pages::moment;
 use crate::pages::policies::edit_form::{
     EditorAction, EditorOutcome, PolicyEditForm, PolicySetDraft,
 };
-use crate::pages::policies::set::{TemplateView, template_views};
+use crate::pages::policies::set::{PolicyTemplateView, policy_template_views};
 use crate::problems::problem::Problem;
 use crate::requests::auth::Administer;
 use crate::requests::forms::PermittedForm;
@@ -43,7 +43,7 @@ struct PolicyEditorPage {
     seen: u64,
     policies: Vec<PolicyField>,
     reason: String,
-    templates: Vec<TemplateView>,
+    templates: Vec<PolicyTemplateView>,
     /// Errors that belong to no policy of the form.
     faults: Vec<PolicyError>,
     /// Positions of policies with errors, and a text with their number.
@@ -53,10 +53,10 @@ struct PolicyEditorPage {
     /// Set that was created in the meantime.
     lost: Option<Box<Policies>>,
     preview: Option<PolicyPreview>,
-    confirmation: Option<ConfirmationView>,
+    confirmation: Option<PolicyConfirmationView>,
 }
 
-struct ConfirmationView {
+struct PolicyConfirmationView {
     gone: Vec<String>,
     /// Whether the set hides every agent.
     hides_all: bool,
@@ -86,7 +86,7 @@ pub(crate) async fn show_policy_editor(
     }
     let frame = Frame::for_visitor(visitor.context.config(), "policies", &visitor);
     let mut page = PolicyEditorPage::new(frame, &draft, &[], visitor.context.now());
-    page.focus_last(adds);
+    page.focus_last_policy(adds);
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
@@ -117,7 +117,7 @@ pub(crate) async fn submit_policy_editor(
     };
     match outcome {
         EditorOutcome::Updated => {}
-        EditorOutcome::PolicyAdded => page.focus_last(true),
+        EditorOutcome::PolicyAdded => page.focus_last_policy(true),
         EditorOutcome::Valid => page.good = Some("No policy has an error."),
         EditorOutcome::Formatted if faults.is_empty() => page.good = Some("Formatted."),
         EditorOutcome::Formatted => {}
@@ -185,7 +185,7 @@ impl PolicyEditorPage {
                 .collect(),
             policies: fields,
             reason: draft.reason.clone(),
-            templates: template_views(),
+            templates: policy_template_views(),
             faults: faults_of(None),
             good: None,
             problem: None,
@@ -197,7 +197,7 @@ impl PolicyEditorPage {
 
     /// Shows what the set would change, and a button to confirm.
     fn require_confirmation(&mut self, preview: PolicyPreview, dropped: &[String]) {
-        self.confirmation = Some(ConfirmationView {
+        self.confirmation = Some(PolicyConfirmationView {
             gone: dropped.iter().map(|id| text::line(id, LINE)).collect(),
             hides_all: preview.hides_every_agent,
             token: preview.token.clone(),
@@ -211,7 +211,7 @@ impl PolicyEditorPage {
     }
 
     /// Sets the keyboard focus to the last policy if it is new.
-    fn focus_last(&mut self, is_new: bool) {
+    fn focus_last_policy(&mut self, is_new: bool) {
         if let Some(last) = self.policies.last_mut() {
             last.is_new = is_new;
         }

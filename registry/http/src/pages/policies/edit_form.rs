@@ -7,7 +7,7 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind, Result};
 use a2a_registry_core::policies::preview::policies_preview;
 use a2a_registry_core::policies::sets::{
-    PoliciesQuery, policies_put, policies_show, to_policy_text,
+    PolicySetQuery, policies_put, policies_show, to_policy_text,
 };
 use a2a_registry_core::policy_sets::compile_new_draft;
 use a2a_registry_core::precondition::IfMatch;
@@ -123,7 +123,7 @@ impl PolicyEditForm {
 impl PolicySetDraft {
     /// Loads the newest set as a draft.
     pub(super) async fn load_newest(context: &AppContext, caller: &Caller) -> Result<Self> {
-        let newest = policies_show(context, caller, &PoliciesQuery::default()).await?;
+        let newest = policies_show(context, caller, &PolicySetQuery::default()).await?;
         Ok(Self::from_set(newest))
     }
 
@@ -181,7 +181,11 @@ impl PolicySetDraft {
         context: &AppContext,
         faults: &[PolicyError],
     ) -> Result<()> {
-        let permit = context.policy_sets.compiled.acquire_permit().await?;
+        let permit = context
+            .policy_sets
+            .compiled
+            .acquire_compile_permit()
+            .await?;
         let faulty: Vec<String> = faults.iter().map(|fault| fault.policy.clone()).collect();
         let mut policies = self.policies.clone();
         let format_all = move || {
@@ -275,7 +279,7 @@ impl PolicySetDraft {
         caller: &Caller,
     ) -> Result<EditorOutcome> {
         check_reason(&self.reason)?;
-        let newest = policies_show(context, caller, &PoliciesQuery::default()).await?;
+        let newest = policies_show(context, caller, &PolicySetQuery::default()).await?;
         if newest.number != self.base_number {
             return Ok(EditorOutcome::Conflict(Box::new(newest)));
         }
@@ -298,7 +302,7 @@ impl PolicySetDraft {
                     // Edits after the confirmation page must be confirmed again.
                     ErrorKind::NoPermit | ErrorKind::PreviewNeeded => {}
                     ErrorKind::Changed => {
-                        let newest = PoliciesQuery::default();
+                        let newest = PolicySetQuery::default();
                         let newest = policies_show(context, caller, &newest).await?;
                         return Ok(EditorOutcome::Conflict(Box::new(newest)));
                     }

@@ -5,7 +5,7 @@ use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::paging::PageRequest;
-use a2a_registry_core::policies::sets::{PoliciesQuery, policies_show, policy_history};
+use a2a_registry_core::policies::sets::{PolicySetQuery, policies_show, policy_history};
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Permission;
@@ -121,7 +121,7 @@ async fn apply_earlier_set(
             .map_err(|_| AppError::invalid(member, "This is not the number of a policy set."))
     };
     let base_number = parse_number("/seen", &form.seen)?;
-    let query = PoliciesQuery {
+    let query = PolicySetQuery {
         number: Some(parse_number("/number", &form.number)?),
     };
     let earlier = policies_show(context, caller, &query).await?;
@@ -143,11 +143,11 @@ impl PolicyHistoryPage {
         };
         let (list, newest) = futures::try_join!(
             policy_history(context, caller, &page_request),
-            policies_show(context, caller, &PoliciesQuery { number: None }),
+            policies_show(context, caller, &PolicySetQuery { number: None }),
         )?;
         let mut sets = list.sets;
         if list.next_page_token.is_none() {
-            let query = PoliciesQuery { number: Some(0) };
+            let query = PolicySetQuery { number: Some(0) };
             let built_in = policies_show(context, caller, &query).await?;
             let custom_count = built_in.policies.iter().filter(|one| !one.shipped).count();
             sets.push(PolicySetEntry {

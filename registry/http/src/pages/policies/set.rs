@@ -1,7 +1,7 @@
 //! Policy set page: the policies as written, their author and reason, and templates to start with.
 
 use a2a_registry_api::{Policies, PolicyView};
-use a2a_registry_core::policies::sets::{PoliciesQuery, policies_show};
+use a2a_registry_core::policies::sets::{PolicySetQuery, policies_show};
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -26,11 +26,11 @@ struct PolicySetPage {
     set: Policies,
     newest: u64,
     standing: Badge,
-    templates: Vec<TemplateView>,
+    templates: Vec<PolicyTemplateView>,
     edits: bool,
 }
 
-pub(super) struct TemplateView {
+pub(super) struct PolicyTemplateView {
     pub name: &'static str,
     pub about: &'static str,
 }
@@ -40,9 +40,13 @@ pub(crate) async fn show_policy_set(
     visitor: PermittedVisitor<SeeAll>,
     request: HttpRequest,
 ) -> HandlerResult {
-    let requested: PoliciesQuery = query::parse_query(request.query_string())?;
-    let newest =
-        policies_show(&visitor.context, &visitor.caller, &PoliciesQuery::default()).await?;
+    let requested: PolicySetQuery = query::parse_query(request.query_string())?;
+    let newest = policies_show(
+        &visitor.context,
+        &visitor.caller,
+        &PolicySetQuery::default(),
+    )
+    .await?;
     let number = newest.number;
     let set = match requested.number {
         None => newest,
@@ -53,19 +57,19 @@ pub(crate) async fn show_policy_set(
     let page = PolicySetPage {
         frame,
         now: visitor.context.now(),
-        standing: status_badge(&set, number),
+        standing: set_status_badge(&set, number),
         set,
         newest: number,
-        templates: template_views(),
+        templates: policy_template_views(),
         edits,
     };
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-pub(super) fn template_views() -> Vec<TemplateView> {
+pub(super) fn policy_template_views() -> Vec<PolicyTemplateView> {
     let view = |(name, text): &(&'static str, &'static str)| {
         let first = text.lines().next().unwrap_or_default();
-        TemplateView {
+        PolicyTemplateView {
             name,
             about: first.trim_start_matches('/').trim_start(),
         }
@@ -122,7 +126,7 @@ impl PolicySetPage {
 }
 
 /// Badge for the status of a set.
-fn status_badge(set: &Policies, newest: u64) -> Badge {
+fn set_status_badge(set: &Policies, newest: u64) -> Badge {
     let badge = |label: &str, tone, meaning: String| Badge {
         label: label.to_owned(),
         meaning,
@@ -160,10 +164,10 @@ mod tests {
             PolicySetPage {
                 frame: admin_frame("policies"),
                 now: NOW,
-                standing: status_badge(&set, 3),
+                standing: set_status_badge(&set, 3),
                 set,
                 newest: 3,
-                templates: template_views(),
+                templates: policy_template_views(),
                 edits: true,
             }
         });

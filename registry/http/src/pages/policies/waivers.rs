@@ -118,14 +118,15 @@ pub(crate) async fn submit_waiver_end(form: PermittedForm<Curate, EndWaiverForm>
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if !form.fields.confirm.is_given() {
         let waiver = load_active_waiver(&form.context, caller, id).await?;
-        let confirmation = end_confirmation_page(&form.context, &form.visitor, &waiver).await?;
+        let confirmation =
+            waiver_end_confirmation_page(&form.context, &form.visitor, &waiver).await?;
         return Ok(crate::pages::render_page(StatusCode::OK, &confirmation));
     }
     waiver_end(&form.context, caller, id).await?;
     Ok(crate::pages::see_other("/waivers"))
 }
 
-async fn end_confirmation_page(
+async fn waiver_end_confirmation_page(
     context: &AppContext,
     visitor: &Visitor,
     waiver: &Waiver,

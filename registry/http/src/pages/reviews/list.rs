@@ -5,7 +5,7 @@ use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::paging::PageRequest;
-use a2a_registry_core::reviews::bulk::{BulkItemResult, review_decide_all};
+use a2a_registry_core::reviews::bulk::{BulkDecisionResult, review_decide_all};
 use a2a_registry_core::reviews::list::{ReviewListFilter, review_list};
 use a2a_registry_core::reviews::view::review_views;
 use a2a_registry_core::text::{self, LINE};
@@ -95,7 +95,7 @@ struct ReviewsPage {
     /// Selection of a rejected form, in the format of [`BulkDecideForm`].
     picked: Option<Vec<String>>,
     /// Results of the form's decisions.
-    results: Vec<BulkResultView>,
+    results: Vec<BulkItemResultView>,
     problem: Option<String>,
     next: Option<String>,
     here: String,
@@ -104,7 +104,7 @@ struct ReviewsPage {
     reason: String,
 }
 
-struct BulkResultView {
+struct BulkItemResultView {
     id: String,
     text: String,
     is_done: bool,
@@ -119,19 +119,19 @@ pub(crate) async fn show_reviews(
 }
 
 /// Decides the selected reviews, and shows the queue with the result of each, or with the input of a rejected form.
-pub(crate) async fn submit_decisions(
+pub(crate) async fn submit_review_decisions(
     form: PermittedForm<Approve, BulkDecideForm>,
     request: HttpRequest,
 ) -> HandlerResult {
     if form.fields.verdict.is_empty() {
         return Ok(stay_on_page());
     }
-    let decided = decide_selected(&form.context, &form.visitor.caller, &form.fields).await;
+    let decided = decide_selected_reviews(&form.context, &form.visitor.caller, &form.fields).await;
     let mut page = ReviewsPage::load(&form.context, &form.visitor, request.query_string()).await?;
     let status = match decided {
         Ok(results) => {
-            let undecided = reviews_of_failed(&form.context, &results).await?;
-            let view = |result| BulkResultView::new(result, &undecided);
+            let undecided = load_failed_reviews(&form.context, &results).await?;
+            let view = |result| BulkItemResultView::new(result, &undecided);
             page.results = results.iter().map(view).collect();
             StatusCode::OK
         }
@@ -144,11 +144,11 @@ pub(crate) async fn submit_decisions(
     Ok(crate::pages::render_page(status, &page))
 }
 
-async fn decide_selected(
+async fn decide_selected_reviews(
     context: &AppContext,
     caller: &Caller,
     form: &BulkDecideForm,
-) -> Result<Vec<BulkItemResult>, Problem> {
+) -> Result<Vec<BulkDecisionResult>, Problem> {
     let approve = match form.verdict.as_str() {
         "approve" => true,
         "reject" => false,
@@ -173,9 +173,9 @@ async fn decide_selected(
 }
 
 /// Loads the reviews of failed decisions, to show the names of their agents.
-async fn reviews_of_failed(
+async fn load_failed_reviews(
     context: &AppContext,
-    results: &[BulkItemResult],
+    results: &[BulkDecisionResult],
 ) -> Result<Vec<Review>> {
     let mut rows = Vec::new();
     for (id, _) in results.iter().filter(|(_, result)| result.is_err()) {
@@ -292,8 +292,8 @@ impl ReviewListParams {
     }
 }
 
-impl BulkResultView {
-    fn new((id, result): &BulkItemResult, failed_reviews: &[Review]) -> Self {
+impl BulkItemResultView {
+    fn new((id, result): &BulkDecisionResult, failed_reviews: &[Review]) -> Self {
         let (text, is_done) = match result {
             Ok(review) => {
                 let name = text::line(&review.name, LINE);

@@ -11,7 +11,7 @@ use a2a_registry_api::{
 };
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::reviews::break_glass::break_glass;
+use a2a_registry_core::reviews::break_glass::approve_by_break_glass;
 use a2a_registry_core::reviews::decisions::{approval_withdraw, review_approve, review_reject};
 use a2a_registry_core::reviews::list::review_show;
 use a2a_registry_core::reviews::notes::{comment_add, review_patch};
@@ -122,7 +122,8 @@ pub(crate) async fn submit_review_action(
         return Ok(stay_on_page());
     }
     let (visitor, fields) = (&form.visitor, form.fields);
-    let problem = match run_action(&form.context, &visitor.caller, id, fields.clone()).await {
+    let problem = match run_review_action(&form.context, &visitor.caller, id, fields.clone()).await
+    {
         Ok(id) => {
             return Ok(crate::pages::see_other(&format!("/reviews/{id}")));
         }
@@ -138,7 +139,7 @@ pub(crate) async fn submit_review_action(
     Ok(crate::pages::render_page(problem.kind().status, &page))
 }
 
-async fn run_action(
+async fn run_review_action(
     context: &AppContext,
     caller: &Caller,
     id: Uuid,
@@ -152,7 +153,7 @@ async fn run_action(
         "approve" => drop(review_approve(context, caller, id, &decision).await?),
         "reject" => drop(review_reject(context, caller, id, &decision).await?),
         "break-glass" => {
-            let review = break_glass(context, caller, id, &decision).await?;
+            let review = approve_by_break_glass(context, caller, id, &decision).await?;
             return Ok(review.id);
         }
         "withdraw" => drop(approval_withdraw(context, caller, id).await?),

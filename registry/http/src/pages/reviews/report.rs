@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
 use crate::requests::auth::{AnyoneWriting, Read};
-use crate::requests::body::RawBody;
+use crate::requests::body::PendingBody;
 use crate::requests::forms::{FormFields, PermittedForm, read_form};
 use crate::requests::path_parameters::AgentRef;
 
@@ -47,7 +47,7 @@ pub(crate) async fn submit_report(
     caller: AnyoneWriting,
     AgentRef(agent): AgentRef,
     request: HttpRequest,
-    body: RawBody,
+    body: PendingBody,
 ) -> HandlerResult {
     let form: ReportForm = read_form(&request, body, MAX_FORM_BYTES).await?;
     let new_report = NewReport {
@@ -56,7 +56,7 @@ pub(crate) async fn submit_report(
     };
     let accepted = agent_report(&caller.context, &caller, &agent, &new_report).await?;
     let frame = Frame::new(caller.context.config(), "agent");
-    Ok(confirmation_page(frame, &accepted))
+    Ok(report_confirmation_page(frame, &accepted))
 }
 
 /// Reports the agent for the signed-in account, and shows a confirmation.
@@ -71,10 +71,10 @@ pub(crate) async fn submit_report_signed_in(
     let new = NewReport { reason, contact };
     let accepted = agent_report(&form.context, &form.visitor.caller, &agent, &new).await?;
     let frame = Frame::for_visitor(form.context.config(), "agent", &form.visitor);
-    Ok(confirmation_page(frame, &accepted))
+    Ok(report_confirmation_page(frame, &accepted))
 }
 
-fn confirmation_page(frame: Frame, accepted: &ReportAccepted) -> HttpResponse {
+fn report_confirmation_page(frame: Frame, accepted: &ReportAccepted) -> HttpResponse {
     let page = ReportConfirmationPage {
         frame,
         agent: accepted.agent.to_string(),

@@ -8,9 +8,9 @@ use a2a_registry_core::search::skill_names::SkillNames;
 use a2a_registry_core::text;
 use a2a_registry_domain::facet::Facet;
 
-use crate::pages::search::ValueNames;
+use crate::pages::search::FilterValueNames;
 use crate::pages::search::links::{
-    FilterLinks, SEARCH_PAGE_FACETS, filter_title, filter_values, link_without,
+    FilterLinks, SEARCH_PAGE_FACETS, filter_title, filter_values, link_without_filter,
 };
 use crate::pages::{auth, trust};
 
@@ -42,7 +42,7 @@ pub(crate) struct ActiveFilterView {
 }
 
 /// Display name of a value. Collections are not a facet.
-fn value_label(filter: Option<Facet>, value: &str, names: &ValueNames) -> String {
+fn filter_value_label(filter: Option<Facet>, value: &str, names: &FilterValueNames) -> String {
     match (filter, value) {
         (Some(Facet::Provider), _) => {
             let name = names.providers.get(&value.to_lowercase());
@@ -53,7 +53,7 @@ fn value_label(filter: Option<Facet>, value: &str, names: &ValueNames) -> String
         (Some(Facet::Capability), "extended_agent_card") => "Extended card".to_owned(),
         (Some(Facet::Auth), _) => auth::auth_label(value),
         (Some(Facet::Skill), _) => text::line(&skill_label(value, &names.skills), 60),
-        (Some(Facet::Signature | Facet::Liveness), _) => state_text(value),
+        (Some(Facet::Signature | Facet::Liveness), _) => state_value_label(value),
         (Some(Facet::Unmanaged), "true") => "has no responsible account".to_owned(),
         (Some(Facet::Unmanaged), "false") => "has a responsible account".to_owned(),
         _ => text::line(value, 60),
@@ -68,7 +68,7 @@ pub(crate) fn skill_label(id: &str, names: &SkillNames) -> String {
 }
 
 /// Text for a state.
-fn state_text(value: &str) -> String {
+fn state_value_label(value: &str) -> String {
     let text = match value {
         "fresh" => "Card fetched",
         "stale" => "Last fetch failed",
@@ -83,11 +83,14 @@ fn state_text(value: &str) -> String {
     text.to_owned()
 }
 
-pub(crate) fn active_filters(query: &SearchQuery, names: &ValueNames) -> Vec<ActiveFilterView> {
+pub(crate) fn active_filters(
+    query: &SearchQuery,
+    names: &FilterValueNames,
+) -> Vec<ActiveFilterView> {
     let active = filter_values(query).map(|(name, value)| ActiveFilterView {
         title: filter_title(name),
-        label: value_label(name.parse().ok(), value, names),
-        link: link_without(query, name, value),
+        label: filter_value_label(name.parse().ok(), value, names),
+        link: link_without_filter(query, name, value),
     });
     active.collect()
 }
@@ -98,7 +101,7 @@ pub(crate) fn facet_views(
     query: &SearchQuery,
     facet_counts: &BTreeMap<String, a2a_registry_api::Facet>,
     total: u64,
-    names: &ValueNames,
+    names: &FilterValueNames,
 ) -> Vec<FacetView> {
     SEARCH_PAGE_FACETS
         .iter()
@@ -116,8 +119,8 @@ pub(crate) fn facet_views(
                 .map(|value| {
                     let chosen = value_links.selected.contains(&value.value);
                     let link = match chosen {
-                        true => link_without(query, name, &value.value),
-                        false => value_links.with_value(&value.value),
+                        true => link_without_filter(query, name, &value.value),
+                        false => value_links.link_with_value(&value.value),
                     };
                     facet_value_view(*one, value, names, chosen, link)
                 })
@@ -162,15 +165,15 @@ fn cumulative_trust_levels(level_counts: &[FacetValue]) -> Vec<FacetValue> {
 fn facet_value_view(
     facet: Facet,
     counted: &FacetValue,
-    names: &ValueNames,
+    names: &FilterValueNames,
     chosen: bool,
     link: String,
 ) -> FacetValueView {
     let value = &counted.value;
     FacetValueView {
-        label: value_label(Some(facet), value, names),
+        label: filter_value_label(Some(facet), value, names),
         meaning: match facet {
-            Facet::Trust => trust::level_description(value),
+            Facet::Trust => trust::trust_level_description(value),
             _ => "",
         },
         count: counted.count,
@@ -197,9 +200,9 @@ mod tests {
         };
         let counted = BTreeMap::from([("skill".to_owned(), facet)]);
         let query = SearchQuery::default();
-        let names = ValueNames {
+        let names = FilterValueNames {
             skills: SkillNames::from([("plan_itinerary".to_owned(), "Plan a trip".to_owned())]),
-            ..ValueNames::default()
+            ..FilterValueNames::default()
         };
         let shown = super::facet_views(&query, &counted, 2, &names);
         let labels: Vec<&str> = shown[0].seen.iter().map(|one| &*one.label).collect();
@@ -226,7 +229,7 @@ mod tests {
         };
         let facets = BTreeMap::from([("trust".to_owned(), facet)]);
         let query = SearchQuery::default();
-        let shown = super::facet_views(&query, &facets, 125, &ValueNames::default());
+        let shown = super::facet_views(&query, &facets, 125, &FilterValueNames::default());
         let counts: Vec<(&str, u64)> = shown[0]
             .seen
             .iter()
@@ -240,6 +243,6 @@ mod tests {
             other_count: 0,
         };
         let facets = BTreeMap::from([("trust".to_owned(), all)]);
-        assert!(super::facet_views(&query, &facets, 125, &ValueNames::default()).is_empty());
+        assert!(super::facet_views(&query, &facets, 125, &FilterValueNames::default()).is_empty());
     }
 }

@@ -96,7 +96,7 @@ impl TagView {
             link: if chosen {
                 only("tag", tag)
             } else {
-                tag_links.with_value(tag)
+                tag_links.link_with_value(tag)
             },
             chosen,
         }

@@ -64,14 +64,14 @@ pub(crate) fn search_link(query: &SearchQuery, change: impl FnOnce(&mut SearchQu
     }
 }
 
-fn query_pairs(address: &str) -> Parse<'_> {
+fn parse_link_query(address: &str) -> Parse<'_> {
     parse(address.strip_prefix("/?").unwrap_or_default().as_bytes())
 }
 
 /// URL of a search without this filter value.
-pub(crate) fn link_without(query: &SearchQuery, filter: &str, value: &str) -> String {
+pub(crate) fn link_without_filter(query: &SearchQuery, filter: &str, value: &str) -> String {
     let address = search_link(query, |_| {});
-    let others = query_pairs(&address);
+    let others = parse_link_query(&address);
     let others = others.filter(|(name, one)| (&**name, &**one) != (filter, value));
     let others = Serializer::new(String::new()).extend_pairs(others).finish();
     match others.is_empty() {
@@ -104,7 +104,7 @@ impl FilterLinks {
         }
     }
 
-    pub(crate) fn with_value(&self, value: &str) -> String {
+    pub(crate) fn link_with_value(&self, value: &str) -> String {
         let mut link = self.prefix.clone();
         link.extend(byte_serialize(value.as_bytes()));
         link
@@ -127,7 +127,7 @@ pub(crate) fn unfiltered_link(query: &SearchQuery) -> String {
 /// Hidden fields of the form for a new text: every filter, the order, the mode, and whether scores are explained.
 pub(crate) fn hidden_fields(query: &SearchQuery) -> Vec<(String, String)> {
     let rest = search_link(query, |query| query.q = None);
-    let rest = query_pairs(&rest).into_owned();
+    let rest = parse_link_query(&rest).into_owned();
     rest.filter(|(name, _)| name != "q").collect()
 }
 
@@ -168,7 +168,7 @@ mod tests {
                     if added.selected.iter().any(|chosen| chosen == value) {
                         continue;
                     }
-                    let address = added.with_value(value);
+                    let address = added.link_with_value(value);
                     let found: SearchQuery =
                         serde_html_form::from_str(address.strip_prefix("/?").unwrap()).unwrap();
                     assert!(
@@ -177,7 +177,7 @@ mod tests {
                     );
                     let before = search_link(&query, |_| {});
                     assert_eq!(
-                        link_without(&found, name, value),
+                        link_without_filter(&found, name, value),
                         before,
                         "{name} {value:?}"
                     );
@@ -195,6 +195,6 @@ mod tests {
         };
         let levels = FilterLinks::new(&query, "trust");
         assert_eq!(levels.selected, ["L1"]);
-        assert_eq!(levels.with_value("L2"), "/?q=x&trust=L2");
+        assert_eq!(levels.link_with_value("L2"), "/?q=x&trust=L2");
     }
 }

@@ -14,10 +14,10 @@ use a2a_registry_api::search_query::{GROUP_BY_CONTENT, SearchQuery};
 use a2a_registry_api::{AgentList, Hit, HitFields};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::search::query::effective_sort;
+use a2a_registry_core::search::query::effective_sort_name;
 use a2a_registry_core::search::registry_stats::load_registry_stats;
 use a2a_registry_core::search::skill_names::{SkillNames, load_skill_names};
-use a2a_registry_core::search::{hit_liveness, is_semantic, search};
+use a2a_registry_core::search::{hit_liveness, is_semantic_search, search_agents};
 use a2a_registry_core::text::{self, LINE, TEASER};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -99,13 +99,13 @@ struct SearchResultsView {
 }
 
 #[derive(Debug)]
-pub(crate) struct NamedAgentList {
+pub(crate) struct AgentListWithNames {
     pub list: AgentList,
-    pub names: ValueNames,
+    pub names: FilterValueNames,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct ValueNames {
+pub(crate) struct FilterValueNames {
     pub providers: ProviderNames,
     pub skills: SkillNames,
 }
@@ -139,12 +139,12 @@ pub(crate) async fn build_search_page(
     let frame = Frame::for_visitor(context.config(), "search", visitor);
     let registry = context.config().public_url();
     let now = context.now();
-    match parse_query(query) {
+    match parse_search_page_query(query) {
         Ok(query) => {
-            let result = list_agents(context, &visitor.caller, &query).await;
+            let result = search_agents_with_names(context, &visitor.caller, &query).await;
             let (status, mut page) = SearchPage::new(frame, &query, result, &registry, now);
             if let Outcome::Found(results) = &mut page.outcome
-                && is_semantic(context, &query)
+                && is_semantic_search(context, &query)
             {
                 results.found_by.get_or_insert(FULL_TEXT_ONLY_NOTE);
             }
@@ -157,11 +157,11 @@ pub(crate) async fn build_search_page(
     }
 }
 
-async fn list_agents(
+async fn search_agents_with_names(
     context: &AppContext,
     caller: &Caller,
     query: &SearchQuery,
-) -> Result<NamedAgentList> {
+) -> Result<AgentListWithNames> {
     // The page always shows the summary of score explanations; the full computation must be requested.
     let explanation_field = query.q.is_some().then_some(HitFields::EXPLAIN_SUMMARY);
     let fields = HitFields::default_names().chain([HitFields::HIGHLIGHTS]);
@@ -169,21 +169,21 @@ async fn list_agents(
         fields: fields.chain(explanation_field).map(str::to_owned).collect(),
         ..query.clone()
     };
-    let response = search(context, caller, &page_query).await?;
+    let response = search_agents(context, caller, &page_query).await?;
     let mut list: AgentList = serde_json::from_slice(&response)
         .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
     hit_liveness::fill_hit_liveness(context, &mut list.agents).await;
     let skills = list.facets.get("skill");
     let skills = skills.map_or(&[][..], |facet| facet.values.as_slice());
-    let names = ValueNames {
+    let names = FilterValueNames {
         providers: load_provider_names(context, caller, &list).await,
         skills: load_skill_names(context, caller, skills).await,
     };
-    Ok(NamedAgentList { list, names })
+    Ok(AgentListWithNames { list, names })
 }
 
 /// Parses the query of the page's URL. Empty values, which forms may send, count as absent.
-fn parse_query(query: &str) -> Result<SearchQuery> {
+fn parse_search_page_query(query: &str) -> Result<SearchQuery> {
     if query.len() > MAX_QUERY_BYTES {
         return Err(AppError::invalid(
             "/",
@@ -209,13 +209,13 @@ impl SearchPage {
     pub(crate) fn new(
         frame: Frame,
         query: &SearchQuery,
-        result: Result<NamedAgentList>,
+        result: Result<AgentListWithNames>,
         registry: &str,
         now: Timestamp,
     ) -> (StatusCode, Self) {
         let mut status = StatusCode::OK;
         let has_criteria = links::has_criteria(query);
-        let mut names = ValueNames::default();
+        let mut names = FilterValueNames::default();
         let outcome = match result {
             Err(error) => {
                 let problem = Problem::from(error);
@@ -223,12 +223,12 @@ impl SearchPage {
                 status = problem.kind().status;
                 Outcome::Failed(text::line(&problem.to_string(), text::BLOCK))
             }
-            Ok(NamedAgentList { list, .. })
+            Ok(AgentListWithNames { list, .. })
                 if list.total == 0 && (!has_criteria || is_registry_empty(&list)) =>
             {
                 Outcome::Empty(GettingStartedView::new(registry))
             }
-            Ok(NamedAgentList { list, .. }) if list.total == 0 => Outcome::Nothing {
+            Ok(AgentListWithNames { list, .. }) if list.total == 0 => Outcome::Nothing {
                 hints: hint_lines(&list),
             },
             Ok(named_list) => {
@@ -237,12 +237,12 @@ impl SearchPage {
             }
         };
         let words = query.q.clone().unwrap_or_default();
-        let sort_name = effective_sort(query);
+        let sort_name = effective_sort_name(query);
         let unsorted = SearchQuery {
             sort: None,
             ..query.clone()
         };
-        let has_relevance = effective_sort(&unsorted) == "relevance";
+        let has_relevance = effective_sort_name(&unsorted) == "relevance";
         let page = Self {
             frame,
             carried: links::hidden_fields(query),
@@ -284,12 +284,12 @@ impl SearchPage {
 fn results_view(
     query: &SearchQuery,
     list: AgentList,
-    names: &ValueNames,
+    names: &FilterValueNames,
     now: Timestamp,
 ) -> SearchResultsView {
     let hints = hint_lines(&list);
     // Weak matches come last only in the order by relevance, where collapsing them does not change the order.
-    let folds_weak = effective_sort(query) == "relevance";
+    let folds_weak = effective_sort_name(query) == "relevance";
     let tag_links = FilterLinks::new(query, "tag");
     let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
         .agents

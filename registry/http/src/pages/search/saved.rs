@@ -19,32 +19,34 @@ use crate::saved_searches as saved;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct SaveForm {
+pub(crate) struct SaveSearchForm {
     name: String,
     query: String,
 }
 
-impl FormFields for SaveForm {}
+impl FormFields for SaveSearchForm {}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct DeleteForm {
+pub(crate) struct DeleteSavedSearchForm {
     id: String,
     confirm: Confirmation,
 }
 
-impl FormFields for DeleteForm {}
+impl FormFields for DeleteSavedSearchForm {}
 
 /// Saves a search for the signed-in visitor, and redirects to the account. An error is shown above the form, which
 /// keeps its input.
-pub(crate) async fn save(form: PermittedForm<Read, SaveForm>) -> HandlerResult {
+pub(crate) async fn submit_saved_search(
+    form: PermittedForm<Read, SaveSearchForm>,
+) -> HandlerResult {
     let new = NewSavedSearch {
         name: form.fields.name.trim().to_owned(),
         query: form.fields.query.clone(),
     };
     let saved = saved::saved_search_put(&form.context, &form.visitor.caller, &new).await;
     let problem = match saved {
-        Ok(_) => return Ok(to_account()),
+        Ok(_) => return Ok(redirect_to_saved_searches()),
         Err(error) => Problem::from(error),
     };
     let (_, found) = build_search_page(&form.context, &form.visitor, &new.query).await;
@@ -56,13 +58,15 @@ pub(crate) async fn save(form: PermittedForm<Read, SaveForm>) -> HandlerResult {
 }
 
 /// Deletes a saved search of the signed-in visitor after confirmation.
-pub(crate) async fn forget(form: PermittedForm<Read, DeleteForm>) -> HandlerResult {
+pub(crate) async fn submit_saved_search_deletion(
+    form: PermittedForm<Read, DeleteSavedSearchForm>,
+) -> HandlerResult {
     let missing = || AppError::no_saved_search(&form.fields.id);
     let id = form.fields.id.parse().map_err(|_| missing())?;
     let caller = &form.visitor.caller;
     if form.fields.confirm.is_given() {
         saved::saved_search_delete(&form.context, caller, id).await?;
-        return Ok(to_account());
+        return Ok(redirect_to_saved_searches());
     }
     let own = saved::saved_search_list(&form.context, caller)
         .await?
@@ -85,6 +89,6 @@ pub(crate) async fn forget(form: PermittedForm<Read, DeleteForm>) -> HandlerResu
     Ok(render_page(StatusCode::OK, &confirmation))
 }
 
-fn to_account() -> HttpResponse {
+fn redirect_to_saved_searches() -> HttpResponse {
     crate::pages::see_other("/account#searches")
 }

@@ -33,7 +33,7 @@ impl ScoreView {
         let explanation = hit.matched.explain.as_ref()?;
         let mut parts = Vec::new();
         if with_parts {
-            add_part(explanation, 1, &mut parts);
+            append_score_parts(explanation, 1, &mut parts);
         }
         let cut = parts.len() > MAX_PARTS;
         parts.truncate(MAX_PARTS);
@@ -53,7 +53,7 @@ impl ScoreView {
     }
 }
 
-fn add_part(part: &Value, level: usize, parts: &mut Vec<ScorePartView>) {
+fn append_score_parts(part: &Value, level: usize, parts: &mut Vec<ScorePartView>) {
     if level > MAX_LEVELS || parts.len() > MAX_PARTS {
         return;
     }
@@ -66,6 +66,6 @@ fn add_part(part: &Value, level: usize, parts: &mut Vec<ScorePartView>) {
         what: text::line(&descriptions.join(" "), text::LINE),
     });
     for detail in part["details"].as_array().into_iter().flatten() {
-        add_part(detail, level + 1, parts);
+        append_score_parts(detail, level + 1, parts);
     }
 }

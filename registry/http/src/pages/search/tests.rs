@@ -8,7 +8,9 @@ use askama::Template;
 use serde_json::json;
 
 use crate::pages::frame::Frame;
-use crate::pages::search::{NamedAgentList, SearchPage, ValueNames, parse_query};
+use crate::pages::search::{
+    AgentListWithNames, FilterValueNames, SearchPage, parse_search_page_query,
+};
 
 /// Page for a query string, with one hit whose score is explained.
 fn page(address: &str) -> String {
@@ -64,14 +66,14 @@ fn list() -> AgentList {
 
 /// Page for a query string and its result.
 fn render(address: &str, list: AgentList) -> String {
-    let query = parse_query(address).unwrap();
+    let query = parse_search_page_query(address).unwrap();
     let frame = Frame::new(&Config::default(), "search");
     let (_, page) = SearchPage::new(
         frame,
         &query,
-        Ok(NamedAgentList {
+        Ok(AgentListWithNames {
             list,
-            names: ValueNames::default(),
+            names: FilterValueNames::default(),
         }),
         "https://registry.example.com",
         Timestamp(0),

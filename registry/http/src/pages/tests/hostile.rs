@@ -5,7 +5,7 @@ use a2a_registry_api::{BreakGlass, Deprecation};
 use a2a_registry_core::config::Config;
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::search::registry_stats::RegistryStats;
-use a2a_registry_core::text::is_hidden;
+use a2a_registry_core::text::is_hidden_char;
 use a2a_registry_domain::open_enum::OpenEnum;
 use actix_web::http::StatusCode;
 use askama::Template;
@@ -339,7 +339,7 @@ fn check_visible(name: &str, page: &Page) {
     let inputs = page.tags.iter().filter(|tag| tag.name != "input");
     let attributes = inputs.flat_map(|tag| tag.attributes.iter().map(|(_, value)| value));
     for text in attributes.chain([&page.text]) {
-        let hidden = text.chars().find(|c| is_hidden(*c) && *c != '\n');
+        let hidden = text.chars().find(|c| is_hidden_char(*c) && *c != '\n');
         assert_eq!(hidden, None, "{name}: {text:?}");
     }
 }

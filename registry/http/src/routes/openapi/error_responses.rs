@@ -16,7 +16,7 @@ use utoipa::openapi::{Content, ContentBuilder, OpenApi, Ref, RefOr, Response, Re
 
 use crate::problems::problem::{PROBLEM_JSON, ProblemDocument};
 use crate::problems::problem_kinds;
-use crate::problems::protocol_errors::ProtocolErrors;
+use crate::problems::protocol_errors::ProtocolErrorFormat;
 use crate::routes::api::PROTOCOL_ERRORS;
 use crate::routes::openapi::operations::operations_mut;
 
@@ -25,7 +25,7 @@ pub fn add_error_responses(document: &mut OpenApi) {
     let patterns: BTreeSet<String> = document.paths.paths.keys().cloned().collect();
     let mut used_statuses = BTreeSet::new();
     for (path, item) in &mut document.paths.paths {
-        if ProtocolErrors::for_path(PROTOCOL_ERRORS, path).is_some() {
+        if ProtocolErrorFormat::for_path(PROTOCOL_ERRORS, path).is_some() {
             // Handlers of this protocol declare their own errors.
             continue;
         }
@@ -42,15 +42,16 @@ pub fn add_error_responses(document: &mut OpenApi) {
                     .responses
                     .responses
                     .entry(status.as_str().to_owned())
-                    .or_insert_with(|| Ref::from_response_name(response_name(status)).into());
+                    .or_insert_with(|| Ref::from_response_name(error_response_name(status)).into());
             }
         }
     }
     let components = document.components.get_or_insert_default();
     for status in used_statuses {
-        components
-            .responses
-            .insert(response_name(status), RefOr::T(error_response(status)));
+        components.responses.insert(
+            error_response_name(status),
+            RefOr::T(error_response(status)),
+        );
     }
 }
 
@@ -187,7 +188,7 @@ fn error_headers(status: StatusCode) -> Vec<(&'static str, Header)> {
 }
 
 /// Component name of an error response, such as `NotFound`.
-fn response_name(status: StatusCode) -> String {
+fn error_response_name(status: StatusCode) -> String {
     status
         .canonical_reason()
         .unwrap_or(status.as_str())

@@ -13,13 +13,13 @@ use crate::routes::openapi::operations::operations_mut;
 const EXAMPLES_JSON: &str = include_str!("../../../../../openapi/examples.json");
 
 #[derive(Debug, Default, Deserialize)]
-struct Examples {
+struct DocumentExamples {
     path: BTreeMap<String, Value>,
     query: BTreeMap<String, Value>,
     schemas: BTreeMap<String, Value>,
 }
 
-impl Examples {
+impl DocumentExamples {
     fn for_parameter(&self, parameter: &Parameter) -> Option<&Value> {
         let examples_by_name = match parameter.parameter_in {
             ParameterIn::Path => &self.path,
@@ -31,7 +31,7 @@ impl Examples {
 }
 
 pub fn add_examples(document: &mut OpenApi) {
-    let examples: Examples = serde_json::from_str(EXAMPLES_JSON).unwrap_or_default();
+    let examples: DocumentExamples = serde_json::from_str(EXAMPLES_JSON).unwrap_or_default();
     for item in document.paths.paths.values_mut() {
         for operation in operations_mut(item) {
             for parameter in operation.parameters.iter_mut().flatten() {
@@ -57,7 +57,7 @@ pub fn add_examples(document: &mut OpenApi) {
 
 fn add_content_examples<'a>(
     contents: impl Iterator<Item = &'a mut RefOr<Content>>,
-    examples: &Examples,
+    examples: &DocumentExamples,
 ) {
     for content in contents {
         if let RefOr::T(content) = content

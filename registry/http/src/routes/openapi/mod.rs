@@ -92,10 +92,10 @@ fn build_document(limits: &LimitsConfig) -> OpenApi {
     other_addresses::add_alternate_paths(&mut document);
     tag_by_resource(&mut document);
     add_path_parameters(&mut document);
-    require_tokens(&mut document);
+    add_security_requirements(&mut document);
     error_responses::add_error_responses(&mut document);
     examples::add_examples(&mut document);
-    write_limits(&mut document, limits);
+    add_configured_limits(&mut document, limits);
     document
 }
 
@@ -127,7 +127,7 @@ fn add_path_parameters(document: &mut OpenApi) {
 
 /// Marks operations as requiring a token, unless the handler declares its security: `security()` is for an operation
 /// that ignores tokens.
-fn require_tokens(document: &mut OpenApi) {
+fn add_security_requirements(document: &mut OpenApi) {
     for item in document.paths.paths.values_mut() {
         for operation in operations::operations_mut(item) {
             operation.security = match operation.security.take() {
@@ -139,7 +139,7 @@ fn require_tokens(document: &mut OpenApi) {
 }
 
 /// Writes the configured limits into the document.
-fn write_limits(document: &mut OpenApi, limits: &LimitsConfig) {
+fn add_configured_limits(document: &mut OpenApi, limits: &LimitsConfig) {
     for item in document.paths.paths.values_mut() {
         for operation in operations::operations_mut(item) {
             for parameter in operation.parameters.iter_mut().flatten() {
@@ -181,7 +181,7 @@ const LAYOUT_FIXES: &str = "<meta name=\"viewport\" content=\"width=device-width
     .swagger-ui .info code { padding: 0 .3em }</style>";
 
 /// Adapts a file of the browsable page: the HTML page gets the layout fixes and the link back.
-fn add_home_link(file: Vec<u8>) -> Vec<u8> {
+fn adapt_docs_page(file: Vec<u8>) -> Vec<u8> {
     match std::str::from_utf8(&file)
         .ok()
         .and_then(|text| text.split_once("<body>"))
@@ -194,7 +194,7 @@ fn add_home_link(file: Vec<u8>) -> Vec<u8> {
     }
 }
 
-pub(crate) async fn docs(request: HttpRequest) -> HandlerResult {
+pub(crate) async fn serve_api_docs(request: HttpRequest) -> HandlerResult {
     static SWAGGER_CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> =
         LazyLock::new(|| {
             let config = utoipa_swagger_ui::Config::from("../openapi.json");
@@ -212,8 +212,8 @@ pub(crate) async fn docs(request: HttpRequest) -> HandlerResult {
         Arc::clone(&SWAGGER_CONFIG),
     );
     let file = file.map_err(|error| AppError::internal(error.to_string()))?;
-    let file = file.ok_or_else(AppError::no_address)?;
-    let bytes = add_home_link(file.bytes.into_owned());
+    let file = file.ok_or_else(AppError::no_resource)?;
+    let bytes = adapt_docs_page(file.bytes.into_owned());
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, file.content_type))
         .insert_header((header::CONTENT_SECURITY_POLICY, DOCS_CSP))
@@ -231,10 +231,10 @@ mod tests {
     #[test]
     fn the_browsable_page_fits_a_phone_and_leads_back() {
         let page = "<head><link href=\"swagger-ui.css\"></head><body><p></p></body>";
-        let page = String::from_utf8(add_home_link(page.into())).unwrap_or_default();
+        let page = String::from_utf8(adapt_docs_page(page.into())).unwrap_or_default();
         assert!(page.contains("width=device-width, initial-scale=1\">"));
         assert!(page.contains("<a href=\"/\""), "{page}");
         let other = b"<head></head><body></body>".to_vec();
-        assert_eq!(add_home_link(other.clone()), other);
+        assert_eq!(adapt_docs_page(other.clone()), other);
     }
 }

@@ -92,7 +92,7 @@ fn the_nearest_of_many_are_those_of_a_naive_comparison() {
             .map(|(id, agent)| (*id, Some((7, agent.clone()))))
             .collect();
         for some in changes.chunks(700) {
-            vectors.replace(some).unwrap();
+            vectors.replace_agent_vectors(some).unwrap();
         }
         assert_eq!(vectors.agent_count(), 3000);
         let query = vector(u64::MAX / 3, dimensions);
@@ -117,7 +117,7 @@ fn of_a_few_allowed_slots_only_those_are_found() {
             .collect();
         // These agents have a slot without vectors.
         vectors.assign_slots((2000..2003).map(id));
-        vectors.replace(&changes).unwrap();
+        vectors.replace_agent_vectors(&changes).unwrap();
         let query = vector(u64::MAX / 5, dimensions);
         for every in [1, 2, 7, 64, 300, 5000] {
             let few: BTreeMap<Uuid, AgentVectors> = agents
@@ -157,7 +157,7 @@ proptest! {
                     None => agents.remove(id),
                 };
             }
-            vectors.replace(&some).unwrap();
+            vectors.replace_agent_vectors(&some).unwrap();
             for (id, _) in &some {
                 let last = some.iter().rfind(|(other, _)| other == id).unwrap();
                 prop_assert_eq!(vectors.text_stamp(*id), last.1.as_ref().map(|(stamp, _)| *stamp));
@@ -183,7 +183,7 @@ fn agents_of_one_distance_are_told_apart_by_their_ids() {
         .rev()
         .map(|number| (Uuid::from_u64_pair(0, number), Some((1, same.clone()))))
         .collect();
-    vectors.replace(&changes).unwrap();
+    vectors.replace_agent_vectors(&changes).unwrap();
     let bits = allowed(&vectors, changes.iter().map(|(id, _)| *id));
     let found = vectors
         .snapshot()
@@ -208,20 +208,20 @@ fn agents_of_one_distance_are_told_apart_by_their_ids() {
 fn a_search_goes_on_with_what_it_began_with() {
     let (_folder, vectors) = empty(64);
     vectors
-        .replace(&[(id(1), Some((1, agent(1, 3, 64))))])
+        .replace_agent_vectors(&[(id(1), Some((1, agent(1, 3, 64))))])
         .unwrap();
     let bits = allowed(&vectors, std::iter::once(id(1)));
     let (before, query) = (vectors.snapshot(), vector(1, 64));
     let found = before.find_nearest(&query, &bits).unwrap();
     vectors
-        .replace(&[(id(1), Some((2, agent(2, 1, 64))))])
+        .replace_agent_vectors(&[(id(1), Some((2, agent(2, 1, 64))))])
         .unwrap();
     assert_eq!(before.find_nearest(&query, &bits).unwrap(), found);
     assert_ne!(
         vectors.snapshot().find_nearest(&query, &bits).unwrap(),
         found
     );
-    vectors.replace(&[(id(1), None)]).unwrap();
+    vectors.replace_agent_vectors(&[(id(1), None)]).unwrap();
     assert_eq!(vectors.snapshot().find_nearest(&query, &bits).unwrap(), []);
     assert_eq!(vectors.agent_count(), 0);
     assert!(vectors.snapshot().version() > before.version());
@@ -232,7 +232,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     let (folder, vectors) = empty(64);
     let other = (id(1), Some((1, agent(1, 1, 32))));
     assert!(matches!(
-        vectors.replace(&[other]),
+        vectors.replace_agent_vectors(&[other]),
         Err(VectorsError::Dimensions(32))
     ));
     assert_eq!(vectors.agent_count(), 0);
@@ -257,7 +257,7 @@ fn the_file_goes_with_its_vectors_and_what_is_left_over_at_the_start() {
     let folder = folder.path().join("vectors");
     let files = || std::fs::read_dir(&folder).unwrap().count();
     vectors
-        .replace(&[(id(1), Some((1, agent(1, 2, 8))))])
+        .replace_agent_vectors(&[(id(1), Some((1, agent(1, 2, 8))))])
         .unwrap();
     let held = vectors.snapshot();
     drop(vectors);
@@ -279,10 +279,12 @@ fn a_file_of_which_little_is_used_is_wasteful() {
     for _ in 0..=MIN_REBUILD_WASTE / bytes {
         assert!(!vectors.needs_rebuild());
         vectors
-            .replace(&[(id(1), Some((1, large.clone())))])
+            .replace_agent_vectors(&[(id(1), Some((1, large.clone())))])
             .unwrap();
     }
-    vectors.replace(&[(id(1), Some((2, large)))]).unwrap();
+    vectors
+        .replace_agent_vectors(&[(id(1), Some((2, large)))])
+        .unwrap();
     assert!(vectors.needs_rebuild());
 }
 

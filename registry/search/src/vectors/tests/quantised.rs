@@ -12,7 +12,7 @@ fn a_kept_vector_points_where_the_given_one_did() {
     let kept = AgentVectors::new(std::slice::from_ref(&unit)).unwrap();
     let found = compute_similarity(kept.as_bytes(), &QuantizedQuery::new(&unit));
     assert!((found.card - 1.0).abs() < 1e-3, "{found:?}");
-    assert_eq!((found.part, found.mean()), (None, found.card));
+    assert_eq!((found.part, found.combined_cosine()), (None, found.card));
     let again = AgentVectors::from_bytes(kept.as_bytes().to_vec(), 385).unwrap();
     assert_eq!(again, kept);
 }
@@ -30,18 +30,18 @@ fn the_best_part_counts_beside_the_whole_card() {
     let (place, part) = found.part.unwrap();
     assert!(is(found.card, 0.0) && is(part, 1.0), "{found:?}");
     assert_eq!(place, 1, "the first of two that are alike");
-    assert!(is(found.mean(), 0.5), "{found:?}");
+    assert!(is(found.combined_cosine(), 0.5), "{found:?}");
     // A part that is further away than the whole card does not lower the similarity.
     let found = compute_similarity(kept.as_bytes(), &QuantizedQuery::new(&axis(0)));
     assert_eq!(found.part, Some((0, 0.0)));
-    assert!(is(found.mean(), 1.0), "{found:?}");
+    assert!(is(found.combined_cosine(), 1.0), "{found:?}");
 }
 
 #[test]
 fn a_vector_of_zeros_is_near_to_nothing() {
     let kept = AgentVectors::new(&[vec![0.0; 8]]).unwrap();
     assert_eq!(
-        compute_similarity(kept.as_bytes(), &QuantizedQuery::new(&[0.3; 8])).mean(),
+        compute_similarity(kept.as_bytes(), &QuantizedQuery::new(&[0.3; 8])).combined_cosine(),
         0.0
     );
 }

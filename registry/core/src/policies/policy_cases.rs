@@ -10,13 +10,13 @@ use a2a_registry_policy::{
 };
 use a2a_registry_store::agents;
 
-use crate::agents::policy_attributes::{agent_attributes, waived_forbids};
+use crate::agents::policy_attributes::{agent_attributes, waived_forbid_indices};
 use crate::agents::records::load_records;
 use crate::agents::views::require_visible_agent;
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
-use crate::policies::sets::{compile_set, to_policy_text};
-use crate::policy_sets::{newest_set, with_current_collections};
+use crate::policies::sets::{compile_requested_set, to_policy_text};
+use crate::policy_sets::{load_newest_set, with_current_collections};
 use crate::visibility::caller::Caller;
 
 const MAX_CASES: usize = 500;
@@ -26,7 +26,7 @@ pub async fn policies_test(
     caller: &Caller,
     request: &PolicyCases,
 ) -> Result<PolicyCaseResults> {
-    caller.require(Permission::SeeAll)?;
+    caller.require_permission(Permission::SeeAll)?;
     if !(1..=MAX_CASES).contains(&request.cases.len()) {
         let detail = format!("a request must have 1 to {MAX_CASES} cases");
         return Err(AppError::invalid("/cases", detail));
@@ -34,11 +34,11 @@ pub async fn policies_test(
     let set = match &request.policies {
         Some(new) => {
             let texts: Vec<PolicyText> = new.iter().map(to_policy_text).collect();
-            let set = compile_set(context, &texts).await?;
+            let set = compile_requested_set(context, &texts).await?;
             with_current_collections(&context.store, set).await?
         }
         None => {
-            newest_set(
+            load_newest_set(
                 &context.policy_sets.compiled,
                 &context.store,
                 &context.rules,
@@ -115,7 +115,7 @@ async fn evaluate_case(
         record.ok_or_else(|| AppError::invalid("/resource", "this agent has no card yet"))?;
     let known = agent_attributes(context, &record);
     let matches = evaluate_blocking(set, move |set| set.match_agent(action, &known)).await?;
-    let waived = waived_forbids(context, &record, set);
+    let waived = waived_forbid_indices(context, &record, set);
     Ok(set.decide(action, &principal, &matches, &waived))
 }
 
