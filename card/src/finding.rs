@@ -19,7 +19,7 @@ const MAX_FOUND_CHARS: usize = 200;
 /// One fault with its position and its fix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Stable identifier of the rule, such as `skill.tags`. [`crate::rules`] lists them all.
+    /// Stable identifier of the rule, such as `skill.tags`. [`all_rules`](crate::all_rules) lists them all.
     pub rule: String,
     /// The importance of the finding.
     pub severity: Severity,

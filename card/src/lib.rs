@@ -82,7 +82,7 @@ pub use convert::{
     convert_to_0_3, convert_to_1_0,
 };
 pub use diff::{
-    CardChange, CardDiff, ChangeClass, MAX_CHANGES, SignatureStates, UnknownChangeClass,
+    CardChange, CardDiff, ChangeClass, MAX_CHANGES, SignatureStateChange, UnknownChangeClass,
     diff_cards, diff_verified_cards,
 };
 pub use digest::{bytes_digest, content_digest};

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use a2a_card::SignatureState::{self, Invalid, Unknown, Unsigned, Untrusted, Valid};
-use a2a_card::{CardDiff, ChangeClass, SignatureStates, diff_verified_cards};
+use a2a_card::{CardDiff, ChangeClass, SignatureStateChange, diff_verified_cards};
 
 const PLAIN: &str = r#"{"name": "Desk", "version": "1.0", "url": "https://desk.example/a2a"}"#;
 /// A signature by the key `k1`, with `EdDSA`.
@@ -15,7 +15,7 @@ fn diff_with_states(
     from: SignatureState,
     to: SignatureState,
 ) -> CardDiff {
-    let states = SignatureStates {
+    let states = SignatureStateChange {
         before: from,
         after: to,
     };

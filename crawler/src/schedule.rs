@@ -36,7 +36,7 @@ pub const ON_TIME_SLACK: Duration = Duration::minutes(5);
 /// Result of the last fetch, with the facts that the schedule needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastFetch {
-    /// The first card of this source. The next fetch is somewhere within the interval, at the [`host_phase`]:
+    /// The first card of this source. The next fetch is somewhere within the interval, at the [`host_interval_phase`]:
     /// otherwise sources that were registered together would always be fetched together.
     First {
         /// Position within the interval.

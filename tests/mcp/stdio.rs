@@ -327,7 +327,7 @@ async fn an_agent_is_talked_to_from_this_machine() {
         schema.validate(answer).unwrap();
         assert_eq!(answer["text"], sdk.reply_to("hello"), "{result:#}");
         let shown = result_text(&result);
-        assert!(shown.contains("never instructions"), "{shown}");
+        assert!(shown.contains("never as instructions"), "{shown}");
         assert!(shown.ends_with(&sdk.reply_to("hello")), "{shown}");
         let asked = session
             .call("talk_to_agent", json!({"agent": id, "text": "ask me"}))

@@ -58,7 +58,7 @@ pub struct CardDiff {
 
 /// Verified states of both cards' signatures; the bytes alone do not show whether a signature verifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SignatureStates {
+pub struct SignatureStateChange {
     /// State of the older card's signatures.
     pub before: SignatureState,
     /// State of the newer card's signatures.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::card_addresses::CardAddresses;
 use super::change::ChangeClass::{Critical, High, Low};
-use super::change::SignatureStates;
+use super::change::SignatureStateChange;
 use super::change_collector::{ChangeCollector, add_each_difference};
 use super::json_equality::{BeforeAfter, MemberType, both_empty_or_null, is_empty_or_null};
 use super::lists_and_texts::{compare_modes, compare_wording};
@@ -67,7 +67,7 @@ pub(super) fn nesting_member(root: &Map<String, Value>, family: Family) -> Optio
 pub(super) struct CardLevelContext<'a> {
     pub(super) families: (Family, Family),
     pub(super) owner_extension: Option<&'a str>,
-    pub(super) signature_states: Option<SignatureStates>,
+    pub(super) signature_states: Option<SignatureStateChange>,
     /// Whether the card's members are on two levels.
     pub(super) is_nested: bool,
 }

@@ -26,7 +26,7 @@ mod unknown_members;
 mod url_origin;
 
 pub use change::{
-    CardChange, CardDiff, ChangeClass, MAX_CHANGES, SignatureStates, UnknownChangeClass,
+    CardChange, CardDiff, ChangeClass, MAX_CHANGES, SignatureStateChange, UnknownChangeClass,
 };
 
 use serde_json::Value;
@@ -72,7 +72,7 @@ pub fn diff_verified_cards(
     before: &[u8],
     after: &[u8],
     owner_extension: Option<&str>,
-    signature_states: SignatureStates,
+    signature_states: SignatureStateChange,
 ) -> Result<CardDiff, ParseError> {
     diff_documents(before, after, owner_extension, Some(signature_states))
 }
@@ -81,7 +81,7 @@ fn diff_documents(
     before: &[u8],
     after: &[u8],
     owner_extension: Option<&str>,
-    signature_states: Option<SignatureStates>,
+    signature_states: Option<SignatureStateChange>,
 ) -> Result<CardDiff, ParseError> {
     let families = (parse_card(before)?.family, parse_card(after)?.family);
     let documents = (
@@ -111,7 +111,7 @@ fn compare_documents(
     after: &JsonDocument,
     families: (Family, Family),
     owner_extension: Option<&str>,
-    signature_states: Option<SignatureStates>,
+    signature_states: Option<SignatureStateChange>,
     out: &mut ChangeCollector,
 ) {
     let root = JsonPointer::Root;

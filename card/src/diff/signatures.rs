@@ -6,7 +6,7 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
 
 use super::change::ChangeClass::{self, Critical, High, Low, None as Nothing};
-use super::change::SignatureStates;
+use super::change::SignatureStateChange;
 use super::change_collector::ChangeCollector;
 use super::json_equality::canonical_text;
 use super::object_members::ObjectMembers;
@@ -32,7 +32,7 @@ fn is_verified_state(state: SignatureState) -> bool {
 /// Compares the states of the signatures. A forged card may keep the old signatures unchanged, so that no member
 /// differs; a key set that cannot be fetched means nothing while the card stays the same.
 pub(super) fn compare_signature_states(
-    states: SignatureStates,
+    states: SignatureStateChange,
     same_content: bool,
     out: &mut ChangeCollector,
 ) {
@@ -58,7 +58,7 @@ pub(super) fn compare_signature_states(
     out.add(class, &root.member("signatures"), (None, None), reason);
 }
 
-fn classify_first_signature(states: Option<SignatureStates>) -> (ChangeClass, &'static str) {
+fn classify_first_signature(states: Option<SignatureStateChange>) -> (ChangeClass, &'static str) {
     match states.map(|states| (states.before, states.after)) {
         Some((Unsigned, Valid)) => (
             Low,
@@ -68,7 +68,7 @@ fn classify_first_signature(states: Option<SignatureStates>) -> (ChangeClass, &'
     }
 }
 
-fn signed_again_reason(states: Option<SignatureStates>) -> &'static str {
+fn signed_again_reason(states: Option<SignatureStateChange>) -> &'static str {
     match states.map(|states| states.after) {
         None => "signed again; the signatures name the same keys",
         Some(Valid | Untrusted) => "signed again with the same keys",
@@ -81,7 +81,7 @@ fn signed_again_reason(states: Option<SignatureStates>) -> &'static str {
 pub(super) fn compare_signatures(
     old: &ObjectMembers<'_>,
     new: &ObjectMembers<'_>,
-    signature_states: Option<SignatureStates>,
+    signature_states: Option<SignatureStateChange>,
     pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {

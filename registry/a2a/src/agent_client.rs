@@ -179,7 +179,7 @@ impl AgentClient {
         self.try_routes(async |connection: Connection| {
             // Before 1.0 a resubscribed stream does not begin with the task.
             if !self.supports_streaming || !connection.route.protocol_binding.is_v1() {
-                return EventStream::follow_task(
+                return EventStream::open_for_task(
                     connection,
                     id,
                     self.timeouts,
@@ -193,7 +193,7 @@ impl AgentClient {
                 Err((
                     CallError::Protocol { .. } | CallError::Http { .. } | CallError::Status { .. },
                     connection,
-                )) => EventStream::follow_task(connection, id, self.timeouts, false).await,
+                )) => EventStream::open_for_task(connection, id, self.timeouts, false).await,
                 Err((error, _)) => Err(error),
             }
         })

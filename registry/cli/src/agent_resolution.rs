@@ -45,13 +45,13 @@ impl Client {
     /// # Errors
     /// A negative result if no agent matches, with a list if several do.
     pub async fn find_agent_to_show(&self, reference: &str) -> Result<Hit, CommandError> {
-        let candidates = self.find_candidates_or_namesakes(reference).await?;
+        let candidates = self.find_candidates_or_by_full_name(reference).await?;
         candidates.resolve_for_display(reference, self.base_url())
     }
 
     /// Resolves a reference to one agent, to call it; also by its full name if no other agent has it.
     pub async fn find_agent_to_call(&self, reference: &str) -> Result<Hit, CommandError> {
-        let candidates = self.find_candidates_or_namesakes(reference).await?;
+        let candidates = self.find_candidates_or_by_full_name(reference).await?;
         candidates.resolve_for_action(reference, self.base_url())
     }
 
@@ -75,7 +75,7 @@ impl Client {
     }
 
     /// Candidates for a reference or, if there are none, the agents that have it as their full name.
-    async fn find_candidates_or_namesakes(
+    async fn find_candidates_or_by_full_name(
         &self,
         reference: &str,
     ) -> Result<AgentCandidates, CommandError> {

@@ -407,7 +407,7 @@ mod tests {
         ]);
         one.attempts[1].url = "https://a.example/other.json".into();
         let line = "source https://a.example/card.json: stale, no next fetch; \
-                    of the last 4 attempts 2 failed, the latest at 1970-01-01 00:00:03 UTC: timeout, so it was";
+                    2 of the last 4 attempts failed, the latest at 1970-01-01 00:00:03 UTC: timeout, so it was";
         assert_eq!(
             domain_detail_lines(&domain(vec![one.clone()]), false, false),
             [line]
@@ -440,7 +440,7 @@ mod tests {
         });
         assert_eq!(
             source_line(&one, false),
-            "source https://a.example/card.json: stale, no next fetch; of the last 1 attempts 0 failed; \
+            "source https://a.example/card.json: stale, no next fetch; 0 of the last 1 attempts failed; \
              7 of 8 fetches succeeded in the last 90 days; sends ETag and Last-Modified; fresh for 600 s; varies by accept"
         );
     }

@@ -251,13 +251,13 @@ impl Metrics {
 /// The request counters of one worker. Each worker looks up a series only once, because a look-up per request would
 /// make workers wait for each other.
 #[derive(Debug)]
-pub struct HttpWorkerMetrics {
+pub struct WorkerRequestMetrics {
     metrics: Arc<Metrics>,
     /// The series, at most one for each combination of route, method and status class.
     series: RefCell<HashMap<RequestLabels, (Counter, Histogram)>>,
 }
 
-impl HttpWorkerMetrics {
+impl WorkerRequestMetrics {
     pub fn new(metrics: Arc<Metrics>) -> Self {
         Self {
             metrics,
@@ -332,7 +332,7 @@ mod tests {
     fn counts_what_it_is_told() {
         let metrics = Arc::new(Metrics::new());
         let watch = Stopwatch::start();
-        let workers = [(); 2].map(|()| HttpWorkerMetrics::new(Arc::clone(&metrics)));
+        let workers = [(); 2].map(|()| WorkerRequestMetrics::new(Arc::clone(&metrics)));
         for worker in &workers {
             worker.record_request("/v1/agents", "GET", 200, &watch);
             worker.record_request("/v1/agents", "GET", 204, &watch);

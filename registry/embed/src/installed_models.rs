@@ -25,7 +25,7 @@ pub const MAX_LISTED_MODELS: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelDescription {
-    /// The model's id, as in [`super::ModelInfo`].
+    /// The model's id, as in [`crate::ModelIdentity`].
     pub id: String,
     pub name: String,
     pub dimensions: usize,

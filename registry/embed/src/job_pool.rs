@@ -24,12 +24,12 @@ pub(super) struct JobPool<I, O> {
 }
 
 struct PoolShared<I, O> {
-    state: Mutex<PoolState<I, O>>,
+    state: Mutex<JobQueue<I, O>>,
     job_ready: Condvar,
     max_waiting: usize,
 }
 
-struct PoolState<I, O> {
+struct JobQueue<I, O> {
     jobs: VecDeque<PoolJob<I, O>>,
     stopping: bool,
 }
@@ -49,7 +49,7 @@ impl<I: Send + 'static, O: Send + 'static> JobPool<I, O> {
         work: impl Fn(I, &dyn Fn() -> bool) -> Result<O, EmbedError> + Send + Sync + 'static,
     ) -> Result<Self, ModelError> {
         let shared = Arc::new(PoolShared {
-            state: Mutex::new(PoolState {
+            state: Mutex::new(JobQueue {
                 jobs: VecDeque::new(),
                 stopping: false,
             }),
@@ -99,7 +99,7 @@ impl<I: Send + 'static, O: Send + 'static> JobPool<I, O> {
 
 impl<I, O> PoolShared<I, O> {
     /// The queue. No code panics while it is locked, so a poisoned lock is consistent.
-    fn lock_state(&self) -> MutexGuard<'_, PoolState<I, O>> {
+    fn lock_state(&self) -> MutexGuard<'_, JobQueue<I, O>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -43,7 +43,7 @@ pub struct AgentDocument {
     pub identifier: String,
     /// Further values for exact filters and counts, each with its path; at most `MAX_ATTRIBUTES`.
     pub attributes: Vec<(String, String)>,
-    /// Exact keys for [`lookup`](super::Index::lookup): `url:…`, `host:…`, `urn:…`, `digest:…`, `name:…`.
+    /// Exact keys for [`lookup`](super::Index::lookup_agents_by_key): `url:…`, `host:…`, `urn:…`, `digest:…`, `name:…`.
     pub lookup_keys: Vec<String>,
     /// A key shared by the agent and its duplicates only: half of a SHA-256 digest. 0 for none.
     pub duplicate_key: u128,

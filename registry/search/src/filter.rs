@@ -321,7 +321,7 @@ pub(super) fn filter_clauses(
             limit: MAX_ANY_OF_FILTERS,
         });
     }
-    let mut clauses = explicit_clauses(fields, filters);
+    let mut clauses = clauses_without_defaults(fields, filters);
     if filters.values[Facet::Lifecycle].is_empty() {
         clauses.push(listed_clause(fields));
     }
@@ -331,7 +331,9 @@ pub(super) fn filter_clauses(
     if !filters.any_of.is_empty() {
         let within = filters.any_of.iter();
         clauses.push(FilterClause {
-            nested: within.map(|one| explicit_clauses(fields, one)).collect(),
+            nested: within
+                .map(|one| clauses_without_defaults(fields, one))
+                .collect(),
             ..FilterClause::default()
         });
     }
@@ -339,7 +341,7 @@ pub(super) fn filter_clauses(
 }
 
 /// The explicit conditions of filters, without default ones.
-fn explicit_clauses(fields: &IndexFields, filters: &Filters) -> Vec<FilterClause> {
+fn clauses_without_defaults(fields: &IndexFields, filters: &Filters) -> Vec<FilterClause> {
     let mut clauses: Vec<FilterClause> = filters
         .used_facets()
         .map(|(facet, values)| facet_clause(fields, facet, values))

@@ -310,7 +310,7 @@ impl Index {
         view.overlay.record_changes(changed, seq, applied);
     }
 
-    /// Does the same as [`record_changes`](Self::record_changes) for agents that are no longer visible to any caller.
+    /// Does the same as [`record_pending_changes`](Self::record_pending_changes) for agents that are no longer visible to any caller.
     pub fn record_hidden_agents(&self, ids: &[Uuid], seq: i64) {
         let changed: Vec<ChangedAgent> = ids.iter().copied().map(ChangedAgent::hidden).collect();
         self.record_pending_changes(&changed, seq);

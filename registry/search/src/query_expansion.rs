@@ -12,7 +12,7 @@ use super::schema::IndexFields;
 use super::statistics::CorpusStatistics;
 use super::text_folding::fold_text;
 use super::typing_errors::add_corrections;
-use super::visible_agents::{CountTermDocs, LazyVisibleAgents, LeadingTerms};
+use super::visible_agents::{CountTermDocs, FirstVisibleTerms, LazyVisibleAgents};
 
 /// The most words read for one prefix; below, the most that are searched.
 const MAX_PREFIX_TERMS: usize = 65_536;
@@ -212,7 +212,7 @@ pub(super) fn expand_prefix(
 ) -> Result<ExpandedPrefix, IndexError> {
     let agents = visible.get_or_compute(searcher)?;
     let prefix = fold_text(prefix).into_owned();
-    let LeadingTerms {
+    let FirstVisibleTerms {
         bytes,
         terms,
         truncated: mut cut,

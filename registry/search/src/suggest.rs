@@ -15,7 +15,7 @@ use super::keys::{KIND_BYTES, KeyField, KeyKind};
 use super::response::{Suggestion, SuggestionKind};
 use super::schema::SUGGESTION_MARK;
 use super::text_folding::fold_text;
-use super::visible_agents::{KeyPrefix, LeadingTerms, SegmentTerm, VisibleAgentSet};
+use super::visible_agents::{FirstVisibleTerms, KeyPrefix, SegmentTerm, VisibleAgentSet};
 
 const MAX_SUGGESTIONS: usize = 50;
 
@@ -167,7 +167,7 @@ fn find_prefixed_values(
     let kind = KeyKind::Suggestion(kind);
     let prefixed_keys = KeyPrefix { kind, prefix };
     let key_prefix = kind.encode(prefix);
-    let LeadingTerms { bytes, terms, .. } =
+    let FirstVisibleTerms { bytes, terms, .. } =
         visible.leading_terms(keys.field(), Some(prefixed_keys), limit, |terms, found| {
             let mut begun = terms.range().ge(&key_prefix).into_stream()?;
             while begun.advance()

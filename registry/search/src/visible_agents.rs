@@ -75,7 +75,7 @@ pub(super) struct VisibleAgentSet<'a> {
 
 /// The first terms of a dictionary that agents of a set contain.
 #[derive(Default)]
-pub(super) struct LeadingTerms {
+pub(super) struct FirstVisibleTerms {
     pub bytes: String,
     /// Terms ordered by text, equal ones by segment.
     pub terms: Vec<SegmentTerm>,
@@ -86,7 +86,7 @@ pub(super) struct LeadingTerms {
 pub(super) struct SegmentTerm {
     pub segment: usize,
     pub info: TermInfo,
-    /// Range of the term's text in [`LeadingTerms::bytes`].
+    /// Range of the term's text in [`FirstVisibleTerms::bytes`].
     pub text: Range<usize>,
 }
 
@@ -113,7 +113,7 @@ impl SegmentTerms<'_> {
     }
 }
 
-impl LeadingTerms {
+impl FirstVisibleTerms {
     /// Adds the first terms of a segment, one more than `limit` if there are that many.
     fn read_segment_terms(
         &mut self,
@@ -237,8 +237,8 @@ impl<'a> VisibleAgentSet<'a> {
             &TermDictionary,
             &mut dyn FnMut(&[u8], &TermInfo) -> std::io::Result<bool>,
         ) -> std::io::Result<()>,
-    ) -> Result<LeadingTerms, IndexError> {
-        let mut leading = LeadingTerms::default();
+    ) -> Result<FirstVisibleTerms, IndexError> {
+        let mut leading = FirstVisibleTerms::default();
         for (segment, (reader, visible_docs)) in self.segments_with_docs().enumerate() {
             let column =
                 match prefixed_keys.and_then(|values| Some((values.kind.column_name()?, values))) {

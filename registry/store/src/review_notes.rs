@@ -67,7 +67,7 @@ pub async fn comments_since(
     Ok(found.collect())
 }
 
-pub async fn comment_count(db: &impl Executor, review: Uuid) -> Result<u64, StoreError> {
+pub async fn comment_count_by_review(db: &impl Executor, review: Uuid) -> Result<u64, StoreError> {
     Ok(review_comment::Entity::find()
         .filter(review_comment::Column::ReviewId.eq(review))
         .count(db.connection())
@@ -85,7 +85,7 @@ pub async fn reports_by_review(
         .await?)
 }
 
-pub async fn report_count(db: &impl Executor, review: Uuid) -> Result<u64, StoreError> {
+pub async fn report_count_by_review(db: &impl Executor, review: Uuid) -> Result<u64, StoreError> {
     Ok(agent_report::Entity::find()
         .filter(agent_report::Column::ReviewId.eq(review))
         .count(db.connection())

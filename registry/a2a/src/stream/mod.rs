@@ -120,7 +120,7 @@ impl EventStream {
     }
 
     /// Follows a task: the first event is its present state. The further ones are streamed, or it is polled.
-    pub(super) async fn follow_task(
+    pub(super) async fn open_for_task(
         connection: Connection,
         id: &str,
         timeouts: StreamTimeouts,

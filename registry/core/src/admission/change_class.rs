@@ -1,6 +1,6 @@
 //! The difference between two cards of an agent, and its change class.
 
-use a2a_card::{CardDiff, SignatureState, SignatureStates, diff_verified_cards};
+use a2a_card::{CardDiff, SignatureState, SignatureStateChange, diff_verified_cards};
 use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_domain::signature as domain;
 use a2a_registry_store::entity::{agent, card_body};
@@ -42,7 +42,7 @@ pub fn diff_cards(
     context: &AppContext,
     before: &[u8],
     after: &[u8],
-    states: SignatureStates,
+    states: SignatureStateChange,
 ) -> Option<CardDiff> {
     diff_verified_cards(before, after, Some(&owner_extension_uri(context)), states).ok()
 }
@@ -59,21 +59,21 @@ pub fn signature_states(
     binding: &DomainKeyBinding,
     before: StoredSignatures<'_>,
     after: StoredSignatures<'_>,
-) -> SignatureStates {
+) -> SignatureStateChange {
     let before = match binding.signature_state(before) {
         domain::SignatureState::Unknown if !agent.pins.is_empty() => {
             domain::SignatureState::Untrusted
         }
         before => before,
     };
-    SignatureStates {
+    SignatureStateChange {
         before: before.into(),
         after: binding.signature_state(after).into(),
     }
 }
 
 /// Classifies a change, given the states of both signatures.
-pub fn classify_diff(diff: Option<&CardDiff>, states: SignatureStates) -> ChangeClass {
+pub fn classify_diff(diff: Option<&CardDiff>, states: SignatureStateChange) -> ChangeClass {
     use SignatureState::{Untrusted, Valid};
     let verified = |state| matches!(state, Valid | Untrusted);
     match diff {

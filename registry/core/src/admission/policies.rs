@@ -14,7 +14,7 @@ use a2a_registry_store::{Executor, WriteTransaction, accounts, domains, groups, 
 use uuid::Uuid;
 
 use crate::accounts::authentication::policy_group_names;
-use crate::admission::agent_facts::{PolicySubject, change_class_name, split_words};
+use crate::admission::policy_subject::{PolicySubject, change_class_name, split_words};
 use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::POLICY_ACTOR;

@@ -38,7 +38,7 @@ pub async fn reevaluate_policy_holds(
         PendingReevaluation::All => {
             let ended = reevaluate_all_agents(context, &is_cancelled, &mut failed).await;
             if !matches!(ended, Ok(true)) {
-                context.policy_sets.requeue_all_agents();
+                context.policy_sets.queue_all_agents_for_next_run();
             }
             ended
         }

@@ -17,8 +17,8 @@ use a2a_registry_store::rule_changes::{
 use a2a_registry_store::{Executor, WriteTransaction};
 use uuid::Uuid;
 
-use crate::admission::agent_facts::change_class_name;
 use crate::admission::decision::redecide_pending_version;
+use crate::admission::policy_subject::change_class_name;
 use crate::admission::rules_lease::register_process_rules;
 use crate::commit::admission_policies::load_admission_policies;
 use crate::commit::agent_state::load_agent_state;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use url::Url;
 use uuid::Uuid;
 
-use crate::admission::agent_facts::{agent_labels, deduplicate, provider_organization};
+use crate::admission::policy_subject::{agent_labels, deduplicate, provider_organization};
 use crate::agents::catalog_entry::{AgentExcerpt, entry_attributes};
 use crate::agents::duplicates;
 use crate::agents::hit_limits::truncate_summary;

@@ -17,7 +17,7 @@ use a2a_registry_store::{
 };
 use uuid::Uuid;
 
-use crate::admission::agent_facts::{PolicySubject, trust_and_signature};
+use crate::admission::policy_subject::{PolicySubject, trust_and_signature};
 use crate::commit::agent_rows::AgentRows;
 use crate::error::AppError;
 use crate::signatures::DomainKeyBinding;

@@ -24,7 +24,7 @@ use crate::process_state::agent_cache::{AgentCacheStamp, RenderedAgent};
 use crate::process_state::dry_runs::ObservedResponse;
 use crate::visibility::caller::Caller;
 
-/// One agent in full, as [`agent_show`](crate::agents::views::agent_show) returns it, rendered.
+/// One agent in full, as [`agent_show`] returns it, rendered.
 ///
 /// # Errors
 /// `NotFound` if the agent does not exist or the caller may not see it; `Unavailable` if the database has not

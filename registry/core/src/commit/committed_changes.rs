@@ -26,7 +26,7 @@ pub struct CommittedChanges {
     /// The number of the last event that was appended.
     pub last_seq: Option<i64>,
     /// Actions and decisions, for the log.
-    audit_lines: Vec<AuditLogLine>,
+    audit_lines: Vec<ActionLogLine>,
 }
 
 /// The rows that a write already has of the agents that it changes.
@@ -38,13 +38,13 @@ pub struct WrittenRows {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct AuditLogLine {
+struct ActionLogLine {
     kind: EventKind,
     subject: String,
     actor: String,
 }
 
-impl AuditLogLine {
+impl ActionLogLine {
     fn from_event(event: &NewEvent) -> Option<Self> {
         // Agents are also updated by the system; only updates by an account are logged.
         let is_account_update = event.kind == EventKind::AgentUpdated
@@ -82,7 +82,10 @@ impl CommittedChanges {
         let holds = load_holds_by_agent(write, &agents).await?;
         let first = |domain: i64| first_registrants.get(&domain).copied().flatten();
         let changed = to_changed_agents(&agents, &rows, &holds, first);
-        let audit_lines = events.iter().filter_map(AuditLogLine::from_event).collect();
+        let audit_lines = events
+            .iter()
+            .filter_map(ActionLogLine::from_event)
+            .collect();
         Ok(Self {
             changed_ids: agents,
             changed_agents: changed,
@@ -93,7 +96,7 @@ impl CommittedChanges {
 
     /// Logs one line for each action, after the commit. The span names the request.
     pub fn log_actions(&self) {
-        for AuditLogLine {
+        for ActionLogLine {
             kind,
             subject,
             actor,

@@ -126,8 +126,8 @@ impl ProviderConfig {
         let deselected = self.roles.keys().filter(|name| !self.selects_group(name));
         errors.extend(deselected.map(|name| {
             format!(
-                "`roles` gives roles to the group {name:?}, which `select_groups` excludes: add the group to \
-                 `select_groups`, or remove its roles"
+                "roles names the group {name:?}, which select_groups excludes: add the group to select_groups, \
+                 or remove its roles"
             )
         }));
         errors

@@ -13,7 +13,7 @@ pub mod register_approval;
 pub mod register_batch;
 pub mod register_bulk;
 pub mod registered_sources;
-pub mod registration_counts;
+pub mod registration_limits;
 pub mod registration_target;
 pub mod row_views;
 pub mod source_registration;

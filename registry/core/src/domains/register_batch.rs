@@ -18,7 +18,7 @@ use crate::commit::publish::commit_and_publish;
 use crate::context::AppContext;
 use crate::domains::actions::reject_opted_out;
 use crate::domains::register_approval::approve_pending_card;
-use crate::domains::registration_counts::RegistrationCounts;
+use crate::domains::registration_limits::RegistrationCounts;
 use crate::domains::registration_target::RegistrationTarget;
 use crate::domains::source_registration::{AddedSources, SourceAdder};
 use crate::error::{AppError, Result};

@@ -14,10 +14,10 @@ use crate::admission::coverage::CoverageEvidence;
 use crate::config::LimitsConfig;
 use crate::context::AppContext;
 use crate::domains::domain_access::is_owner_or_party;
-use crate::domains::registration_counts::RegistrationCounts;
+use crate::domains::registration_limits::RegistrationCounts;
 use crate::domains::registration_target::RegistrationTarget;
 use crate::error::{AppError, Result};
-use crate::sources::quota::{DomainAgentQuota, card_targets, domain_agent_quota};
+use crate::sources::domain_agent_quota::{DomainAgentQuota, card_targets, domain_agent_quota};
 use crate::sources::{card_target, is_card_source, new_source_row, source_card_url};
 use crate::visibility::caller::Caller;
 

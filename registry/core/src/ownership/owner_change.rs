@@ -67,7 +67,7 @@ pub async fn begin_generation_on_change(
     if committed.last_seq.is_none() || result.has_proof() {
         let seen_at = context.now().0;
         write
-            .upsert_owner_fingerprint(fingerprint_row(
+            .upsert_domain_fingerprint(fingerprint_row(
                 row.id,
                 &old_fingerprint.merge(new_fingerprint),
                 seen_at,

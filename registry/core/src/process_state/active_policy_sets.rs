@@ -137,12 +137,12 @@ impl ActivePolicySets {
 
     /// Queues all agents, because policies may now decide differently about any of them.
     pub fn queue_all_agents(&self) {
-        self.requeue_all_agents();
+        self.queue_all_agents_for_next_run();
         self.reevaluation_signal.notify_one();
     }
 
     /// Queues all agents again for the next run, after its pause.
-    pub fn requeue_all_agents(&self) {
+    pub fn queue_all_agents_for_next_run(&self) {
         if let Ok(mut queue) = self.reevaluation_queue.lock() {
             *queue = PendingReevaluation::All;
         }

@@ -14,7 +14,7 @@ pub type DiskCheckResult = (Timestamp, Result<(), String>);
 #[derive(Debug, Clone, Default)]
 pub struct LastDiskCheck(pub Arc<Mutex<Option<DiskCheckResult>>>);
 
-/// The time of the last response of the database, in microseconds of [`Context::uptime`], which a change of the clock
+/// The time of the last response of the database, in microseconds of [`AppContext::uptime`](crate::context::AppContext::uptime), which a change of the clock
 /// does not affect.
 #[derive(Debug)]
 pub struct LastDatabaseContact(pub AtomicU64);

@@ -39,7 +39,7 @@ pub async fn comment_add(
     let write = context.store.begin_write().await?;
     // Locks the agent, so that the count stays correct.
     load_agent_state(&write, visible_review.agent_id).await?;
-    if review_notes::comment_count(&write, id).await? >= MAX_COMMENTS_PER_REVIEW {
+    if review_notes::comment_count_by_review(&write, id).await? >= MAX_COMMENTS_PER_REVIEW {
         return Err(AppError::limit_reached(format!(
             "This review has reached its limit of {MAX_COMMENTS_PER_REVIEW} comments."
         )));

@@ -56,7 +56,8 @@ pub async fn agent_report(
     let open = open.find(|one| one.kind == ReviewKind::Report);
     let review = match open.map(|one| one.id) {
         Some(review)
-            if review_notes::report_count(&write, review).await? >= MAX_REPORTS_PER_REVIEW =>
+            if review_notes::report_count_by_review(&write, review).await?
+                >= MAX_REPORTS_PER_REVIEW =>
         {
             return Ok(accepted);
         }
@@ -102,9 +103,9 @@ async fn check_report_rate(
     network: Option<&str>,
     now: Timestamp,
 ) -> Result<()> {
-    let report_count =
+    let report_count_by_review =
         review_notes::report_count_since(write, reporter, network, now.0 - DAY).await?;
-    if report_count < MAX_DAILY_REPORTS {
+    if report_count_by_review < MAX_DAILY_REPORTS {
         return Ok(());
     }
     Err(AppError {

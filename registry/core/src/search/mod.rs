@@ -27,7 +27,7 @@ use crate::error::AppError;
 use crate::process_state::dry_runs::ObservedResponse;
 use crate::search::engine::{PreparedSearch, SurfaceQuery};
 use crate::search::query::{lookup_keys, parse_hit_fields, resolve_search_mode};
-use crate::search::render::{list, render_hit};
+use crate::search::render::{render_hit, render_search_response};
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
@@ -54,7 +54,7 @@ pub async fn search_agents(
         Some(response) => response,
         None => {
             let results = prepared.run(context, caller).await?;
-            let response = list(&results, parse_hit_fields(query)?);
+            let response = render_search_response(&results, parse_hit_fields(query)?);
             if results.is_cacheable {
                 context.search_cache.responses.insert(key, response.clone());
             }

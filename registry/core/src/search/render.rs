@@ -93,7 +93,7 @@ fn duplicates_view(row: &HitRow) -> Option<Duplicates> {
 }
 
 /// Renders a whole response, whose hits have the requested members.
-pub fn list(results: &SearchResults, fields: HitFields) -> Bytes {
+pub fn render_search_response(results: &SearchResults, fields: HitFields) -> Bytes {
     let response = &results.response;
     let hits = response.hits.iter();
     let bytes: usize = hits.map(|row| row.hit.len() + 128).sum();

@@ -1,6 +1,6 @@
 //! Sources of a domain: their kinds, names and slots, and new rows of domains and sources.
 
-pub mod quota;
+pub mod domain_agent_quota;
 
 use a2a_crawler::catalog::{AI_CATALOG_PATH, ARD_PATH};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH};

@@ -25,7 +25,7 @@ use super::task_outcome::{CandidateAgent, FoundAgentsPage, OutcomeKind};
 use super::tasks::task_owner_id;
 use super::text_rendering;
 use crate::ard::ard_base_url;
-use crate::ard::result_rendering::search_result_json;
+use crate::ard::result_rendering::ard_result_json;
 use crate::ard::search::search_own_entries;
 
 /// The name of this interface in page tokens.
@@ -91,7 +91,7 @@ async fn find_agents(
         ..FoundAgentsPage::default()
     };
     for row in &results.response.hits {
-        if let Some(result) = search_result_json(row, &source) {
+        if let Some(result) = ard_result_json(row, &source) {
             page.add_result(row.id, result);
         }
     }

@@ -40,7 +40,7 @@ pub(crate) fn to_search_result(row: &HitRow, source: &str) -> Option<SearchResul
 }
 
 /// A search result as a JSON value.
-pub(crate) fn search_result_json(row: &HitRow, source: &str) -> Option<Value> {
+pub(crate) fn ard_result_json(row: &HitRow, source: &str) -> Option<Value> {
     entry_with_score(&row.catalog_entry, hit_score(row).into(), source)
 }
 
@@ -203,7 +203,7 @@ mod tests {
             let read: SearchResponse = serde_json::from_slice(&written).unwrap();
             assert_eq!(read, expected);
             assert_eq!(read.results.len(), 2);
-            let value = search_result_json(&rows[0], "https://r/ard").unwrap();
+            let value = ard_result_json(&rows[0], "https://r/ard").unwrap();
             assert_eq!(
                 value,
                 json!(to_search_result(&rows[0], "https://r/ard").unwrap())

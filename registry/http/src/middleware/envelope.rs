@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready as poll_ready};
 
-use a2a_registry_core::metrics::{HttpWorkerMetrics, Metrics, Stopwatch};
+use a2a_registry_core::metrics::{Metrics, Stopwatch, WorkerRequestMetrics};
 use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform, forward_ready};
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
@@ -81,7 +81,7 @@ where
     type Future = Ready<Result<Self::Transform, ()>>;
 
     fn new_transform(&self, service: S) -> Self::Future {
-        let metrics = HttpWorkerMetrics::new(Arc::clone(&self.metrics));
+        let metrics = WorkerRequestMetrics::new(Arc::clone(&self.metrics));
         ready(Ok(RequestMiddlewareService {
             service,
             metrics: Rc::new(metrics),
@@ -92,7 +92,7 @@ where
 #[derive(Debug)]
 pub struct RequestMiddlewareService<S> {
     service: S,
-    metrics: Rc<HttpWorkerMetrics>,
+    metrics: Rc<WorkerRequestMetrics>,
 }
 
 impl<S, B> Service<ServiceRequest> for RequestMiddlewareService<S>
@@ -376,10 +376,10 @@ pub(super) fn is_api_path(path: &str) -> bool {
 
 /// Request in progress, counted until it has a response or is dropped.
 #[derive(Debug)]
-struct InFlightRequest(Rc<HttpWorkerMetrics>);
+struct InFlightRequest(Rc<WorkerRequestMetrics>);
 
 impl InFlightRequest {
-    fn start(metrics: &Rc<HttpWorkerMetrics>) -> Self {
+    fn start(metrics: &Rc<WorkerRequestMetrics>) -> Self {
         metrics.count_started_request();
         Self(Rc::clone(metrics))
     }

@@ -1,6 +1,6 @@
 //! Confirmation page before data is lost: lists the losses, and submits the same form again with a confirmation.
 //!
-//! A destructive form has a field [`Confirmation`] named `confirm`. Its handler responds with [`ConfirmPage`] until
+//! A destructive form has a field `Confirmation` named `confirm`. Its handler responds with `ConfirmPage` until
 //! the field is set, and then acts. The API acts immediately, without confirmation.
 
 use askama::Template;

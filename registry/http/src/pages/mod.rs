@@ -1,8 +1,8 @@
 //! Pages for people: rendered by the server, usable without script, from the templates in `web/templates`.
 //!
 //! A page has the API's response and the values that its template cannot derive. The template passes every untrusted
-//! text to [`text`], which limits its length and makes hidden characters visible, and every time to [`moment`]; the
-//! results are escaped. Templates never get ready markup.
+//! text to [`text`](a2a_registry_core::text), which limits its length and makes hidden characters visible, and every time
+//! to [`moment`]; the results are escaped. Templates never get ready markup.
 
 pub mod about;
 pub mod accounts;

@@ -76,7 +76,8 @@ pub async fn begin_session_with_token(
     create_session(context, actor.id, &SessionCredential::Token(token), client).await
 }
 
-/// Creates a session after sign-in with an identity provider, like [`begin_session`], and marks the attempt as used.
+/// Creates a session after sign-in with an identity provider, like [`begin_session_with_token`], and marks the attempt
+/// as used.
 pub async fn begin_session_with_provider(
     context: &AppContext,
     account: Uuid,

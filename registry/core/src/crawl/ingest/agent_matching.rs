@@ -15,7 +15,7 @@ use crate::commit::decision_maker::CRAWLER_ACTOR;
 use crate::context::AppContext;
 use crate::crawl::ingest::batch::IngestBatch;
 use crate::crawl::ingest::ingested_card::CardContent;
-use crate::sources::quota::domain_agent_quota;
+use crate::sources::domain_agent_quota::domain_agent_quota;
 use crate::sources::{source_card_url, source_slot};
 
 /// Finds or creates the agent of a source: its previous one, the one in its slot, one of the same domain with the same

@@ -22,7 +22,7 @@ use crate::crawl::ingest::batch::IngestBatch;
 use crate::crawl::ingest::nominations::{MAX_NOMINATED, NominationAllowance};
 use crate::crawl::ingest::source_updates::CatalogEntryEffect;
 use crate::error::Result;
-use crate::sources::quota::{DomainAgentQuota, card_targets, domain_agent_quota};
+use crate::sources::domain_agent_quota::{DomainAgentQuota, card_targets, domain_agent_quota};
 use crate::sources::{fetches_card_at, is_catalog_source, new_source_row};
 
 const MAX_IDENTIFIERS_SHOWN: usize = 5;

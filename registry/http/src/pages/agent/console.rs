@@ -1,6 +1,6 @@
 //! Console on an agent's page: the visitor's browser communicates with the agent directly, not through the registry.
 //!
-//! Interfaces of the card are selected by the same rules as in `send`: [`a2a_client::choice`]. The page passes the
+//! Interfaces of the card are selected by the same rules as in `send`: [`a2a_client::route_selection`]. The page passes the
 //! selected interfaces to the script `web/static/console.js` as data, and allows the browser to connect only to their
 //! origins.
 

@@ -17,7 +17,7 @@ use uuid::Uuid;
 const MAX_POLICIES: usize = 100;
 
 #[derive(Debug)]
-pub(crate) struct GovernanceView {
+pub(crate) struct AgentPoliciesView {
     /// Digest of the card that a waiver from this page is granted for.
     pub digest: String,
     pub policies: Vec<MatchingPolicyView>,
@@ -44,7 +44,7 @@ pub(crate) struct WaiverView {
     pub counts: bool,
 }
 
-impl GovernanceView {
+impl AgentPoliciesView {
     /// Loads the view; `None` for a caller without full access.
     pub(crate) async fn load(
         context: &AppContext,

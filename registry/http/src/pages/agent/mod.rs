@@ -29,7 +29,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use console::{ConsoleView, call_denial_reason};
 use facts::{ReportContactView, VERSIONS};
-use governance::GovernanceView;
+use governance::AgentPoliciesView;
 use page_extras::AgentPageExtras;
 use uptime::UptimeView;
 use uuid::Uuid;
@@ -75,7 +75,7 @@ pub(crate) struct AgentPage {
     similar: Option<Similar>,
     background: AgentPageExtras,
     report: Option<ReportContactView>,
-    governed: Option<GovernanceView>,
+    governed: Option<AgentPoliciesView>,
 }
 
 struct AssumedUrlView {
@@ -100,7 +100,7 @@ pub(crate) struct AgentPageData {
     /// Similar agents; `None` if they cannot be determined now.
     pub similar: Option<Similar>,
     pub background: AgentPageExtras,
-    pub governed: Option<GovernanceView>,
+    pub governed: Option<AgentPoliciesView>,
     /// Reason why the caller may not call the agent; `None` if it may.
     pub call_denial_reason: Option<String>,
     /// Whether the 1.0 card is in `snake_case`, as the a2a-protocol skill writes it.
@@ -152,7 +152,7 @@ async fn load_agent_page_data(
         list_versions(context, caller, row, &first_page),
         find_similar_agents(context, caller, row.id, DEFAULT_SIMILAR_AGENTS),
         AgentPageExtras::load(context, caller, &record),
-        GovernanceView::load(context, caller, &record),
+        AgentPoliciesView::load(context, caller, &record),
     );
     let agent = agent?;
     Ok(AgentPageData {
