@@ -62,7 +62,6 @@ mod json_scan;
 mod lint;
 mod member_reader;
 mod model;
-mod other_texts;
 mod parse_error;
 mod parsed_card;
 mod rule;
@@ -98,7 +97,6 @@ pub use lint::{
 };
 pub use member_reader::MAX_LIST_ELEMENTS;
 pub use model::*;
-pub use other_texts::{MAX_OTHER_TEXT_BYTES, MAX_OTHER_TEXTS};
 pub use parse_error::{MAX_CARD_BYTES, ParseError};
 pub use parsed_card::{ParsedCard, parse_card};
 pub use rule::{Rule, Severity};
@@ -115,6 +113,7 @@ pub use signature::{
     verified_signature_summary, verify_signatures,
 };
 pub use text_position::{TextPosition, finding_positions};
+pub use wire::other_texts::{MAX_OTHER_TEXT_BYTES, MAX_OTHER_TEXTS};
 /// Items that only the property tests in `tests/any_bytes` use.
 #[doc(hidden)]
 pub use {hidden_characters::is_hidden_character, sarif::sarif_results};

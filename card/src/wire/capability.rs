@@ -35,7 +35,7 @@ fn known_capability(name: &str) -> Option<KnownCapability> {
     }
 }
 
-pub(crate) fn is_known_capability(name: &str) -> bool {
+pub(super) fn is_known_capability(name: &str) -> bool {
     known_capability(name).is_some()
 }
 

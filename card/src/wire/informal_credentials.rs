@@ -13,8 +13,8 @@ pub(crate) use credential_members::{
     nested_credential_members,
 };
 pub(crate) use credential_names::is_about_credentials;
-pub(super) use requirement::{CredentialRequirement, parse_required_flag};
-pub(crate) use requirement::{is_access_policy_label, is_scheme_list};
+pub(crate) use requirement::is_access_policy_label;
+pub(super) use requirement::{CredentialRequirement, is_scheme_list, parse_required_flag};
 
 #[cfg(test)]
 #[path = "informal_tests.rs"]

@@ -144,7 +144,7 @@ fn is_skill_list(list_name: &str, list: &Value) -> bool {
 }
 
 /// Whether the element is something other than a capability of the protocol.
-pub(crate) fn is_non_capability(value: &Value) -> bool {
+pub(super) fn is_non_capability(value: &Value) -> bool {
     let name = value.as_str().or_else(|| value.get("name")?.as_str());
     !name.is_some_and(capability::is_known_capability)
 }

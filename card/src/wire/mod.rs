@@ -8,6 +8,7 @@ mod format_detection;
 pub(crate) mod informal_credentials;
 pub(crate) mod member_names;
 pub(crate) mod misplaced_members;
+pub(crate) mod other_texts;
 mod security;
 mod skill;
 mod v0_1;
@@ -25,15 +26,13 @@ use self::format_detection::DetectedFormat;
 use crate::finding::FindingCollector;
 use crate::json_pointer::JsonPointer;
 use crate::member_reader::{self, LengthLimit, MAX_LIST_ELEMENTS, MemberReader};
-use crate::other_texts::UnmodeledTextCollector;
 use crate::parse_error::ParseError;
 use crate::{
     AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, Skill,
     UNKNOWN_BINDING, rules,
 };
 use member_names::{CARD_MEMBERS, NESTING_MEMBERS, is_security_member};
-
-pub(crate) use capability::is_known_capability;
+use other_texts::UnmodeledTextCollector;
 
 pub(crate) struct DecodedCard {
     pub(crate) card: AgentCard,

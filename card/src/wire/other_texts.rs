@@ -7,12 +7,12 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::capability::is_known_capability;
+use super::informal_credentials::{is_about_credentials, is_scheme_list};
+use super::member_names::{CARD_MEMBERS, NESTING_MEMBERS, SKILL_MEMBERS};
+use super::misplaced_members::{TOOL_MEMBERS, is_non_capability};
 use crate::AgentCard;
 use crate::member_reader::{is_spelling_of, texts_by_language};
-use crate::wire::informal_credentials::{is_about_credentials, is_scheme_list};
-use crate::wire::is_known_capability;
-use crate::wire::member_names::{CARD_MEMBERS, NESTING_MEMBERS, SKILL_MEMBERS};
-use crate::wire::misplaced_members::{TOOL_MEMBERS, is_non_capability};
 
 /// Maximum number of texts outside the model that are kept of one card.
 pub const MAX_OTHER_TEXTS: usize = 256;
@@ -79,21 +79,21 @@ const MACHINE_NAME_SUFFIXES: [&str; 34] = [
 ];
 
 #[derive(Default)]
-pub(crate) struct UnmodeledTextCollector {
+pub(super) struct UnmodeledTextCollector {
     texts: Vec<String>,
     collected_bytes: usize,
     visited_values: usize,
 }
 
 impl UnmodeledTextCollector {
-    pub(crate) fn from_document(document: &Map<String, Value>) -> Self {
+    pub(super) fn from_document(document: &Map<String, Value>) -> Self {
         let mut collector = Self::default();
         collector.visit_card(document, true);
         collector
     }
 
     /// The collected texts that the card's model does not have.
-    pub(crate) fn into_unmodeled_texts(self, card: &AgentCard) -> Vec<String> {
+    pub(super) fn into_unmodeled_texts(self, card: &AgentCard) -> Vec<String> {
         if self.texts.is_empty() {
             return Vec::new();
         }
