@@ -7,7 +7,7 @@ use url::Url;
 use super::entry::{EntryContent, declared_identity, entry_content, entry_identifier};
 use super::identifier::is_identity_mismatch;
 use super::skipped_entries::SkipReason;
-use crate::fetch::sanitize_text;
+use crate::foreign_text::sanitize_text;
 
 pub(super) const REGISTRY_MEDIA_TYPES: [&str; 2] =
     ["application/ai-registry+json", "application/ai-registry"];

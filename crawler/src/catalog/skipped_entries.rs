@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::fetch::sanitize_text;
+use crate::foreign_text::sanitize_text;
 
 /// Maximum number of skipped entries listed for one catalog; further ones are only counted.
 pub const MAX_SKIPPED_ENTRIES: usize = 50;

@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::fetch::{MAX_DETAIL, escape_invisible, sanitize_text};
+use crate::foreign_text::{MAX_DETAIL, escape_invisible, sanitize_text};
 
 /// Maximum number of quoted records or texts.
 pub const MAX_FOUND_TEXTS: usize = 5;

@@ -4,7 +4,7 @@
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::fetch::escape_invisible;
+use crate::foreign_text::escape_invisible;
 
 /// A parsed one-off record.
 #[derive(Debug, Clone, PartialEq, Eq)]

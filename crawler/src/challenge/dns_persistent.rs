@@ -5,7 +5,7 @@ use a2a_card::named_enum;
 use time::OffsetDateTime;
 
 use super::check_result::ProofScope;
-use crate::fetch::escape_invisible;
+use crate::foreign_text::escape_invisible;
 
 named_enum! {
     /// Permission that the owner of a name gives.

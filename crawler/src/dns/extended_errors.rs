@@ -12,7 +12,7 @@ use hickory_resolver::proto::rr::rdata::opt::{EdnsCode, EdnsOption};
 use hickory_resolver::proto::rr::{Name, RecordType};
 use tokio::net::UdpSocket;
 
-use crate::fetch::escape_invisible;
+use crate::foreign_text::escape_invisible;
 
 /// Option code of an extended error (RFC 8914 section 2).
 const EXTENDED_ERROR_OPTION: u16 = 15;

@@ -4,12 +4,12 @@ use time::OffsetDateTime;
 use url::Url;
 
 use super::freshness::parse_freshness;
-use super::sanitize::{MAX_SUMMARY, sanitize_text};
 use super::source::failed_result;
 use super::{Fetcher, GetOptions, HttpResponse};
 use crate::catalog::{
     CatalogError, CatalogReadOptions, CatalogWalk, NestedCatalog, SkippedEntryList, parse_catalog,
 };
+use crate::foreign_text::{MAX_SUMMARY, sanitize_text};
 use crate::guard::SsrfGuard;
 use crate::{AttemptOutcome, FetchAttempt, FetchedCatalog, SourceResult, Validators};
 

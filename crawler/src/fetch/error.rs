@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use rustls::CertificateError;
 
 use super::client::GuardedResolveError;
-use super::sanitize::{MAX_DETAIL, sanitize_text};
 use crate::AttemptOutcome;
 use crate::descriptors;
 use crate::dns::DnsError;
+use crate::foreign_text::{MAX_DETAIL, sanitize_text};
 use crate::guard::GuardError;
 
 /// A request without a usable response.

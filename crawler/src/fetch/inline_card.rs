@@ -5,8 +5,9 @@ use url::Url;
 use super::catalog::CATALOG_ACCEPT;
 use super::freshness::parse_freshness;
 use super::source::failed_result;
-use super::{Fetcher, GetOptions, HttpResponse, KeySetRules, sanitize_text};
+use super::{Fetcher, GetOptions, HttpResponse, KeySetRules};
 use crate::catalog::{CatalogReadOptions, CatalogWalk, MAX_CATALOG_BYTES, parse_catalog};
+use crate::foreign_text::sanitize_text;
 use crate::{AttemptOutcome, FetchAttempt, FetchedCard, SourceResult, Validators};
 
 impl Fetcher {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use a2a_card::{AgentCard, MAX_KEY_SET_BYTES, unverified_signatures};
 use url::Url;
 
-use super::sanitize::{MAX_DETAIL, sanitize_text};
 use super::{Fetcher, GetOptions};
 use crate::ReferencedKeySet;
+use crate::foreign_text::{MAX_DETAIL, sanitize_text};
 use crate::guard::SsrfGuard;
 
 /// Maximum number of key sets fetched for one card; a key rotation needs two.

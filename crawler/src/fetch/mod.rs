@@ -18,7 +18,6 @@ mod owner_fingerprint;
 mod phase;
 mod post;
 mod redirect;
-mod sanitize;
 mod single_request;
 mod source;
 mod visit_client;
@@ -38,7 +37,6 @@ pub use freshness::{MAX_RETRY_AFTER, parse_freshness, parse_retry_after, seconds
 pub use key_sets::{KeySetRules, MAX_KEY_SETS};
 pub use limits::FetchLimits;
 pub use post::{BearerToken, InvalidToken, PostOptions};
-pub use sanitize::{MAX_DETAIL, MAX_SUMMARY, escape_invisible, sanitize_text};
 pub use source::{AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH, card_url_under};
 
 use crate::dns::{Resolver, TxtLookup};

@@ -4,8 +4,8 @@ use reqwest::header::{HeaderMap, LOCATION};
 use url::Url;
 
 use super::error::FetchError;
-use super::sanitize::sanitize_text;
 use crate::AttemptOutcome;
+use crate::foreign_text::sanitize_text;
 use crate::guard::{MAX_URL_BYTES, SsrfGuard};
 
 const MAX_TARGET_CHARS: usize = 120;

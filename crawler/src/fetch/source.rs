@@ -7,8 +7,8 @@ use url::Url;
 
 use super::catalog::CatalogFetch;
 use super::freshness::{parse_freshness, parse_retry_after};
-use super::sanitize::{MAX_DETAIL, sanitize_text};
 use super::{FetchRecord, Fetcher, GetOptions, HttpResponse, KeySetRules};
+use crate::foreign_text::{MAX_DETAIL, sanitize_text};
 use crate::{
     AttemptOutcome, FetchAttempt, FetchTarget, FetchedCard, Freshness, SourceOutcome, SourceResult,
     SourceTask, Validators,

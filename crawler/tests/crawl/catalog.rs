@@ -9,7 +9,8 @@ use a2a_crawler::AttemptOutcome::{
 use a2a_crawler::catalog::{
     ARD_PATH, MAX_CATALOG_BYTES, MAX_CATALOG_REQUESTS, MAX_DEPTH, SkipReason,
 };
-use a2a_crawler::fetch::{FetchLimits, Fetcher, MAX_SUMMARY};
+use a2a_crawler::fetch::{FetchLimits, Fetcher};
+use a2a_crawler::foreign_text::MAX_SUMMARY;
 use a2a_crawler::{
     FetchTarget, FetchedCatalog, SourceOutcome, SourceResult, SourceTask, Validators,
 };

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use a2a_crawler::challenge::{
     ChallengeCheck, ChallengeResult, ExpectedProof, Nonce, ProofFormat, ProofScope,
 };
-use a2a_crawler::fetch::{Fetcher, escape_invisible};
+use a2a_crawler::fetch::Fetcher;
+use a2a_crawler::foreign_text::escape_invisible;
 use a2a_registry_domain::ownership::{Method, ProofOutcome};
 use time::OffsetDateTime;
 use url::Url;

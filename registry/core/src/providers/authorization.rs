@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use a2a_crawler::fetch::{FormOptions, MAX_DETAIL, escape_invisible};
+use a2a_crawler::fetch::FormOptions;
+use a2a_crawler::foreign_text::{MAX_DETAIL, escape_invisible};
 use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
 use ring::hmac;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use a2a_card::{KeySet, MAX_KEY_SET_BYTES};
-use a2a_crawler::fetch::{Fetcher, GetOptions, MAX_DETAIL, escape_invisible};
+use a2a_crawler::fetch::{Fetcher, GetOptions};
+use a2a_crawler::foreign_text::{MAX_DETAIL, escape_invisible};
 use serde::Deserialize;
 use url::Url;
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use a2a_crawler::fetch::{
-    BearerToken, FetchError, Fetcher, HttpResponse, PostOptions, escape_invisible,
-    parse_retry_after,
+    BearerToken, FetchError, Fetcher, HttpResponse, PostOptions, parse_retry_after,
 };
+use a2a_crawler::foreign_text::escape_invisible;
 use a2a_crawler::{AttemptOutcome, Clock};
 use time::{Duration, OffsetDateTime};
 use url::Url;

@@ -1,6 +1,6 @@
 //! Attempts of a fetch, in the form shown to the owner.
 
-use a2a_crawler::fetch::{MAX_SUMMARY, sanitize_text};
+use a2a_crawler::foreign_text::{MAX_SUMMARY, sanitize_text};
 use a2a_crawler::{FetchAttempt, SourceOutcome, SourceResult};
 
 /// The attempts of a fetch with their details for the owner, in the order in which they are stored: the last one
@@ -35,7 +35,7 @@ pub fn attempts_with_details(result: &SourceOutcome) -> Vec<(&FetchAttempt, Stri
 #[cfg(test)]
 mod tests {
     use a2a_crawler::AttemptOutcome::{self, Forbidden, NotACard, NotFound};
-    use a2a_crawler::fetch::MAX_DETAIL;
+    use a2a_crawler::foreign_text::MAX_DETAIL;
     use time::OffsetDateTime;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use a2a_crawler::fetch::{MAX_SUMMARY, sanitize_text};
+use a2a_crawler::foreign_text::{MAX_SUMMARY, sanitize_text};
 use a2a_crawler::visit_calendar::VisitCalendar;
 use a2a_crawler::{Freshness, SourceOutcome, SourceResult, VisitOutcome};
 use a2a_registry_domain::source::SourceState;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use a2a_crawler::FetchedCatalog;
 use a2a_crawler::catalog::CatalogCardEntry;
-use a2a_crawler::fetch::sanitize_text;
+use a2a_crawler::foreign_text::sanitize_text;
 use a2a_crawler::liveness::{NOT_FOUND_FETCHES, NOT_FOUND_PERIOD};
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;

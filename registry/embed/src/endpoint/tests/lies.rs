@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use a2a_crawler::fetch::MAX_DETAIL;
+use a2a_crawler::foreign_text::MAX_DETAIL;
 use time::OffsetDateTime;
 
 use super::canary::Canary;

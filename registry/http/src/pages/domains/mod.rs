@@ -9,7 +9,7 @@ pub mod register;
 
 use std::collections::HashMap;
 
-use a2a_crawler::fetch::MAX_SUMMARY;
+use a2a_crawler::foreign_text::MAX_SUMMARY;
 use a2a_registry_api::limits::{MAX_REASON, MAX_VOUCH_DAYS};
 use a2a_registry_api::{DomainView, SourceView};
 use a2a_registry_core::agents::views::{agent_show, is_own_agent};
