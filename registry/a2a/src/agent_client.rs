@@ -13,7 +13,7 @@ use url::Url;
 use super::agent_response::{self, AgentResponse};
 use super::connection::Connection;
 use super::credentials::{self, RequestCredentials};
-use super::error::shorten_to_line;
+use super::foreign_text::shorten_to_line;
 use super::http_session::{HttpSession, build_client, is_loopback};
 use super::operation::Operation;
 use super::push::{self, PushOperation};

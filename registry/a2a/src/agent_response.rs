@@ -4,8 +4,8 @@ use a2a_card::Interface;
 use serde_json::Value;
 
 use super::CallError;
-use super::error::shorten_to_line;
-use super::protocol_skill::to_snake_case;
+use super::foreign_text::shorten_to_line;
+use super::member_spelling::string_member;
 use super::route_selection::{ProtocolBinding, Route};
 
 /// Most artifacts that are summarised; the others are in [`AgentResponse::raw`] only.
@@ -270,20 +270,6 @@ fn describe_part(part: &Value, media_type: Option<&str>) -> String {
         Some(data) => format!("data{kind}: {}", shorten_to_line(&data.to_string())),
         None => format!("a part of an unknown kind{kind}"),
     }
-}
-
-/// A member by its name, or by that name in `snake_case`, as agents that follow the a2a-protocol skill write it.
-pub(super) fn camel_or_snake_member<'a>(holder: &'a Value, name: &str) -> Option<&'a Value> {
-    let members = holder.as_object()?;
-    let in_snake_case = || members.get(&to_snake_case(name));
-    members.get(name).or_else(in_snake_case)
-}
-
-pub(super) fn string_member(holder: &Value, name: &str) -> Option<String> {
-    camel_or_snake_member(holder, name)
-        .and_then(Value::as_str)
-        .filter(|text| !text.is_empty())
-        .map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use serde_json::Value;
 use tonic::Streaming;
 
 use super::CallError;
+use super::binding_forms::{self, parse_result};
 use super::grpc;
 use super::http_session::{HttpSession, StreamReply};
-use super::operation::{HttpRequestParts, Operation, parse_result};
+use super::operation::{HttpRequestParts, Operation};
 use super::route_selection::{ProtocolBinding, Route};
 
 /// An interface with the credentials and the deadline of a call.
@@ -33,7 +34,7 @@ pub(super) enum StreamResponse {
 impl Connection {
     /// Builds the request of an operation. The a2a-protocol skill has the extensions among the parameters.
     fn http_request(&self, operation: Operation<'_>) -> HttpRequestParts {
-        let mut call = operation.http_request(&self.route);
+        let mut call = binding_forms::build_request(operation, &self.route);
         if self.route.protocol_binding == ProtocolBinding::SkillJsonRpc
             && let Some(extensions) = self.session.activated_extensions()
             && let Some(body) = &mut call.body
@@ -113,7 +114,7 @@ impl Connection {
                 })
         );
         is_unknown
-            .then(|| operation.alternate_http_request(&self.route))
+            .then(|| binding_forms::build_alternate_request(operation, &self.route))
             .flatten()
     }
 }

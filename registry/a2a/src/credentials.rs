@@ -6,7 +6,7 @@ use a2a_card::{AgentCard, AuthScheme, SchemeKind};
 use data_encoding::BASE64;
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
-use super::error::shorten_to_line;
+use super::foreign_text::shorten_to_line;
 use super::route_selection::{
     AvailableCredentials, CredentialChoice, CredentialPlacement, ProvidedCredentialKinds,
     UnmetSchemeReason, api_key_placement, choose_credentials, is_http_basic, scheme_placement,

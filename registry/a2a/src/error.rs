@@ -1,5 +1,6 @@
 //! Errors of a call to an agent.
 
+use super::foreign_text::{colon_prefixed, shorten_to_line};
 use super::route_selection::RouteError;
 
 /// Why a call returned no answer. Each message is one line that says what to do. It may
@@ -280,32 +281,4 @@ pub(super) fn auth_error(
         needed,
         hint: "try --bearer @FILE, --api-key @FILE or --header 'NAME: VALUE'".to_owned(),
     }
-}
-
-pub(super) fn colon_prefixed(text: &str) -> String {
-    let text = shorten_to_line(text);
-    if text.is_empty() {
-        text
-    } else {
-        format!(": {text}")
-    }
-}
-
-/// Shortens foreign text to at most 200 characters on one line.
-pub(super) fn shorten_to_line(text: &str) -> String {
-    const MAX_CHARS: usize = 200;
-    let mut words = String::new();
-    // Only this much is read, so that a huge text costs nothing.
-    for word in text.split_whitespace().take(MAX_CHARS) {
-        if !words.is_empty() {
-            words.push(' ');
-        }
-        words.extend(word.chars().take(MAX_CHARS + 1));
-        if words.chars().nth(MAX_CHARS).is_some() {
-            let mut cut: String = words.chars().take(MAX_CHARS).collect();
-            cut.push('…');
-            return cut;
-        }
-    }
-    words
 }

@@ -14,7 +14,8 @@ use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::credentials::{RequestCredentials, bearer_header};
-use super::error::{auth_error, shorten_to_line};
+use super::error::auth_error;
+use super::foreign_text::shorten_to_line;
 use super::operation::HttpRequestParts;
 use super::reply::HttpReply;
 use super::route_selection::{ProtocolBinding, Route};

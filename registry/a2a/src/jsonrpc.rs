@@ -4,7 +4,8 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::CallError;
-use super::error::{error_code_hint, shorten_to_line};
+use super::error::error_code_hint;
+use super::foreign_text::shorten_to_line;
 use super::operation::HttpRequestParts;
 use super::reply::HttpReply;
 use super::route_selection::Route;

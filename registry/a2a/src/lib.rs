@@ -10,13 +10,16 @@
 
 mod agent_client;
 mod agent_response;
+mod binding_forms;
 mod connection;
 mod credentials;
 mod error;
 mod files;
+mod foreign_text;
 mod grpc;
 mod http_session;
 mod jsonrpc;
+mod member_spelling;
 mod message;
 pub mod oauth;
 mod operation;

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::member_spelling::to_snake_case;
 use super::operation::{HttpRequestParts, Operation};
 use super::route_selection::Route;
 use super::{jsonrpc, push, v1};
@@ -56,15 +57,4 @@ fn keys_to_snake_case(value: Value) -> Value {
         Value::Array(list) => list.into_iter().map(keys_to_snake_case).collect(),
         other => other,
     }
-}
-
-pub(super) fn to_snake_case(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 4);
-    for character in name.chars() {
-        if character.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(character.to_ascii_lowercase());
-    }
-    snake
 }

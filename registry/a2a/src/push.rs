@@ -5,7 +5,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::CallError;
-use super::agent_response::{camel_or_snake_member, invalid_response_error, string_member};
+use super::agent_response::invalid_response_error;
+use super::member_spelling::{camel_or_snake_member, string_member};
 use super::route_selection::ProtocolBinding;
 
 /// Most configurations of a task that are read.

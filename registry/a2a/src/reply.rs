@@ -4,7 +4,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::CallError;
-use super::error::{colon_prefixed, shorten_to_line};
+use super::foreign_text::{colon_prefixed, shorten_to_line};
 
 pub(super) struct HttpReply {
     /// The status: never 401, 403 or a redirect, which are separate errors.

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::CallError;
-use super::agent_response::{AgentResponse, invalid_response_error, parse_task, string_member};
+use super::agent_response::{AgentResponse, invalid_response_error, parse_task};
+use super::member_spelling::string_member;
 use super::route_selection::{ProtocolBinding, Route};
 
 /// Most tasks of a page that are read.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
-use crate::error::shorten_to_line;
+use crate::foreign_text::shorten_to_line;
 use crate::{CallError, ProtocolBinding};
 
 const V1_SERVICE: (&str, &[u8]) = (

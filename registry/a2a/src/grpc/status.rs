@@ -7,7 +7,8 @@ use tonic_types::StatusExt as _;
 
 use super::dynamic_messages::DECODE_ERROR_PREFIX;
 use crate::CallError;
-use crate::error::{auth_error, shorten_to_line};
+use crate::error::auth_error;
+use crate::foreign_text::shorten_to_line;
 use crate::http_session::{BODY_LIMIT, root_cause};
 
 /// Beginning of the message of `tonic`'s own status for a message beyond the limit.

@@ -7,7 +7,7 @@ use reqwest::{Client, Request, redirect};
 use url::Url;
 
 use super::OauthError;
-use crate::error::shorten_to_line;
+use crate::foreign_text::shorten_to_line;
 use crate::http_session::{display_url, install_tls_provider, is_loopback, root_cause};
 
 /// Most bytes of a response.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::{colon_prefixed, shorten_to_line};
+use crate::foreign_text::{colon_prefixed, shorten_to_line};
 
 /// Why there is no token. Each message is one line, and none contains a secret of the user. It may contain text of the
 /// card or of the authorization server, which the caller must make safe before it reaches a terminal.

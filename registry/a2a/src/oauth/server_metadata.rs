@@ -5,7 +5,7 @@ use url::Url;
 
 use super::endpoint_client::EndpointClient;
 use super::{GrantType, OauthError, parse_endpoint_url};
-use crate::error::shorten_to_line;
+use crate::foreign_text::shorten_to_line;
 use crate::http_session::display_url;
 
 /// The addresses of an authorization server.

@@ -3,7 +3,7 @@
 use a2a_card::{AgentCard, Interface, RankedInterface, SupportedBinding, ranked_interfaces};
 use url::Url;
 
-use crate::error::shorten_to_line;
+use crate::foreign_text::shorten_to_line;
 
 /// A transport together with a protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

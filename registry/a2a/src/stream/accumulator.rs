@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::event::{EventShape, is_append};
-use crate::agent_response::{self, AgentResponse, string_member};
+use crate::agent_response::{self, AgentResponse};
+use crate::member_spelling::string_member;
 use crate::route_selection::Route;
 
 /// The task or message that the events add up to. Its size is bounded by that of the stream.

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use crate::CallError;
 use crate::agent_response::{
-    self, AgentResponse, ArtifactSummary, camel_or_snake_member, normalize_state, string_member,
-    summarize_parts,
+    self, AgentResponse, ArtifactSummary, normalize_state, summarize_parts,
 };
-use crate::error::shorten_to_line;
+use crate::foreign_text::shorten_to_line;
+use crate::member_spelling::{camel_or_snake_member, string_member};
 use crate::route_selection::Route;
 
 /// One event of an answer.

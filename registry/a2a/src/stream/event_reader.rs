@@ -13,10 +13,10 @@ use tonic::Streaming;
 
 use super::{EVENT_LIMIT, STREAM_LIMIT};
 use crate::connection::{Connection, UnreadEvents};
-use crate::error::shorten_to_line;
+use crate::foreign_text::shorten_to_line;
 use crate::http_session::{display_url, root_cause};
 use crate::route_selection::ProtocolBinding;
-use crate::{CallError, grpc, operation};
+use crate::{CallError, binding_forms, grpc};
 
 /// Bytes of framing that an event may have beside its data: field names, comments and empty lines.
 const FRAMING_ALLOWANCE: usize = 1024 * 1024;
@@ -105,7 +105,7 @@ impl EventReader {
                     beginning: shorten_to_line(&data),
                 });
                 let event =
-                    document.and_then(|document| operation::parse_event(*dialect, document));
+                    document.and_then(|document| binding_forms::parse_event(*dialect, document));
                 event.map(Some).map_err(EventReadError::AgentError)
             }
             EventDecoder::Grpc {

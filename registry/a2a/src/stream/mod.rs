@@ -331,7 +331,7 @@ impl EventStream {
             error if self.is_streamed => CallError::StreamLost {
                 url: self.display_url(),
                 reason: error.to_string(),
-                task: super::error::shorten_to_line(id),
+                task: super::foreign_text::shorten_to_line(id),
             },
             error => error,
         })
@@ -381,8 +381,8 @@ impl EventStream {
             && expected_id != event_id
         {
             return Err(CallError::ForeignEvent {
-                expected: super::error::shorten_to_line(&format!("task {expected_id}")),
-                found: super::error::shorten_to_line(&format!("task {event_id}")),
+                expected: super::foreign_text::shorten_to_line(&format!("task {expected_id}")),
+                found: super::foreign_text::shorten_to_line(&format!("task {event_id}")),
             });
         }
         let kind = event::parse_event(shape, content, &self.connection.route)?;
