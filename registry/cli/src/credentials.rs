@@ -1,42 +1,30 @@
 //! `credentials`: stored credentials for agents that are called directly, each only for the origin of its interface.
 
 mod browser;
-mod cli_args;
 mod consent;
-mod credentials_file;
-mod file_format;
-mod plain_http;
-mod secret;
 mod sign_in;
-mod stored_tokens;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use a2a_card::{AgentCard, AuthScheme, SchemeKind, auth_requirements};
 use a2a_client::oauth::oauth_schemes;
-use a2a_client::route_selection::accepts_api_key;
-use a2a_client::{BasicLogin, SendOptions, select_interface_url};
-use a2a_crawler::SystemClock;
+use a2a_client::select_interface_url;
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use url::Url;
 
+use super::agent_credentials::credentials_file::CredentialsFile;
+use super::agent_credentials::file_format::{AgentCredentials, StoredCertificate, StoredLogin};
+use super::agent_credentials::secret::{Secret, prompt_hidden, prompt_visible};
+use super::agent_credentials::{CredentialArgs, map_oauth_error, url_origin};
 use super::client::Client;
 use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
 use super::list_format::ListFormat;
 use super::send::agent_call::{self, AgentCallArgs, CalledAgent};
-pub(crate) use cli_args::CredentialArgs;
-pub(crate) use cli_args::ParsedCredentials;
 use consent::SignInConsent;
-use credentials_file::CredentialsFile;
-use file_format::{AgentCredentials, StoredCertificate, StoredLogin};
-pub(crate) use plain_http::warn_of_plain_http;
-use secret::{Secret, prompt_hidden, prompt_visible};
 use sign_in::SignInArgs;
-use stored_tokens::StoredTokenSource;
 
 /// Subcommands of `credentials`.
 #[derive(Subcommand, Clone)]
@@ -79,92 +67,6 @@ pub async fn run_credentials(
         CredentialsCommand::List => list_credentials(&file, console),
         CredentialsCommand::Remove { origin } => remove_credentials(origin, &file, console).await,
     }
-}
-
-/// Adds credentials to the options of a call: the given ones and, with `use_stored`, those stored for the origin of
-/// the called interface.
-pub(crate) fn apply_credentials(
-    options: &mut SendOptions,
-    mut parsed_credentials: ParsedCredentials,
-    card: &AgentCard,
-    use_stored: bool,
-) -> Result<(), CommandError> {
-    parsed_credentials.drop_unneeded_credentials(card);
-    let ParsedCredentials {
-        bearer,
-        api_key,
-        basic,
-        certificate,
-        headers,
-        ..
-    } = parsed_credentials;
-    options.bearer_token = bearer;
-    options.api_key = api_key;
-    options.basic_login = basic;
-    options.certificate = certificate;
-    options.headers = headers;
-    if !use_stored {
-        return Ok(());
-    }
-    let Ok(interface) = select_interface_url(card, &options.interface_filter) else {
-        // The error for a missing interface is reported where the agent is loaded.
-        return Ok(());
-    };
-    let Ok(file) = CredentialsFile::for_user() else {
-        return Ok(());
-    };
-    let origin = url_origin(&interface);
-    let Some(stored) = file.read()?.agents.remove(&origin) else {
-        return Ok(());
-    };
-    if let Some(files) = stored.certificate.filter(|_| options.certificate.is_none()) {
-        options.certificate = Some(cli_args::read_certificate(&files.chain, &files.key)?);
-    }
-    let secret = |secret: Secret| secret.0;
-    // The stored key may be for another agent at that origin.
-    let kept_key = stored.api_key.filter(|_| accepts_api_key(card)).map(secret);
-    options.api_key = options.api_key.take().or(kept_key);
-    // Both use the same header, so given credentials take precedence.
-    if options.bearer_token.is_some() || options.basic_login.is_some() {
-        return Ok(());
-    }
-    options.bearer_token = stored.bearer.map(secret);
-    options.basic_login = stored.basic.map(|login| BasicLogin {
-        user: login.user,
-        password: login.password.0,
-    });
-    if let Some(sign_in) = stored.sign_in.filter(|_| options.bearer_token.is_none()) {
-        check_same_authorization_server(card, &sign_in.declared, &origin)?;
-        options.token_source = Some(Arc::new(StoredTokenSource {
-            file,
-            origin,
-            clock: Arc::new(SystemClock),
-        }));
-    }
-    Ok(())
-}
-
-/// Rejects a stored sign-in if the card now names another server: the user must agree to that one.
-fn check_same_authorization_server(
-    card: &AgentCard,
-    declared: &str,
-    origin: &str,
-) -> Result<(), CommandError> {
-    let offered = oauth_schemes(card).map_err(sign_in::map_oauth_error)?;
-    let mut addresses = offered
-        .iter()
-        .flat_map(|offered| offered.identifying_urls());
-    if offered.is_empty() || addresses.any(|address| address.as_str() == declared) {
-        return Ok(());
-    }
-    Err(CommandError::new(format!(
-        "the card of {origin} names another sign-in address than {declared}, where you signed in; nothing was sent; \
-         sign in again with `credentials add` if you trust it"
-    )))
-}
-
-fn url_origin(interface: &Url) -> String {
-    interface.origin().ascii_serialization()
 }
 
 async fn add_credentials(
@@ -332,7 +234,7 @@ async fn prompt_for_scheme(
             new.api_key = Some(prompt_hidden(&what, "give it with --api-key @FILE")?);
         }
         Some(SchemeKind::Oauth2 { .. } | SchemeKind::OpenIdConnect { .. }) => {
-            let offered = oauth_schemes(card).map_err(sign_in::map_oauth_error)?;
+            let offered = oauth_schemes(card).map_err(map_oauth_error)?;
             let mut offered = offered.iter();
             let offered = offered.find(|offered| offered.scheme_name == auth_scheme.name);
             let offered = offered.ok_or_else(|| {
@@ -465,27 +367,5 @@ mod tests {
         };
         merge_credentials(&mut old, new);
         assert_eq!(credential_kinds(&old), ["token", "API key"]);
-    }
-
-    #[test]
-    fn a_sign_in_is_good_only_where_the_card_still_names_its_server() {
-        let card = |token: &str| {
-            let card = json!({"name": "A", "url": "https://a.example", "securitySchemes": {"o": {"type": "oauth2",
-                "flows": {"clientCredentials": {"tokenUrl": token}}}}, "security": [{"o": []}]});
-            a2a_card::parse_card(card.to_string().as_bytes())
-                .unwrap()
-                .card
-        };
-        let token = "https://l.example/t";
-        let checked =
-            |named: &str| check_same_authorization_server(&card(named), token, "https://a.example");
-        assert!(checked(token).is_ok());
-        for other in [
-            "https://m.example/t",
-            "https://l.example/u",
-            "http://m.example/t",
-        ] {
-            assert!(checked(other).is_err(), "{other}");
-        }
     }
 }

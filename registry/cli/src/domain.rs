@@ -1,5 +1,9 @@
 //! `domain`: registered domains, and actions on them.
 
+mod removal;
+mod show;
+mod vouch;
+
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -13,11 +17,10 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::domain_removal;
-use super::domain_show::print_domain;
-use super::domain_vouch::{self, VouchArgs};
 use super::list_format::{ListFormat, PageArgs};
 use super::register::describe_challenge;
+use show::print_domain;
+use vouch::VouchArgs;
 
 /// Subcommands of `domain`.
 #[derive(Subcommand, Debug, Clone)]
@@ -104,7 +107,7 @@ pub enum DomainCommand {
 pub struct DomainArg {
     /// The domain, as `host` or `host:port`
     #[arg(value_name = "DOMAIN")]
-    pub(super) domain: String,
+    domain: String,
 }
 
 pub async fn run_domain(
@@ -119,18 +122,12 @@ pub async fn run_domain(
         }
         DomainCommand::List(page) => list_domains(page, client, console).await,
         DomainCommand::Vouch(arguments) => {
-            domain_vouch::run_domain_vouch(arguments, client, console).await
+            vouch::run_domain_vouch(arguments, client, console).await
         }
         DomainCommand::Recrawl { name, full } => recrawl_domain(name, *full, client, console).await,
         DomainCommand::Rm { name, source, yes } => {
-            domain_removal::run_domain_removal(
-                &name.domain,
-                source.as_deref(),
-                *yes,
-                client,
-                console,
-            )
-            .await
+            removal::run_domain_removal(&name.domain, source.as_deref(), *yes, client, console)
+                .await
         }
         DomainCommand::Verify(name) => verify_domain(name, client, console).await,
         DomainCommand::Transfer { name, account } => {

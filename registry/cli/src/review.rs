@@ -1,6 +1,9 @@
 //! `review`: the curators' queue.
 
-use a2a_registry_api::{BreakGlass, NewComment, Review, ReviewDecision, ReviewDetail, ReviewPatch};
+mod bulk;
+mod notes;
+
+use a2a_registry_api::{NewComment, Review, ReviewDecision, ReviewDetail, ReviewPatch};
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
@@ -10,7 +13,7 @@ use super::client::{Client, RegistryResponse};
 use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
-use super::show::{print_card_diff, print_similar_and_duplicates};
+use super::show::{format_break_glass, print_card_diff, print_similar_and_duplicates};
 use super::signature_text::signature_lines;
 use super::{agent, program_name, table, terminal};
 
@@ -134,15 +137,15 @@ pub struct ReviewDecisionArgs {
     digest: Option<String>,
     /// Reason, stored with the decision
     #[arg(long, value_name = "TEXT")]
-    pub(super) reason: String,
+    reason: String,
     /// Decide all open reviews that match these filters, after showing them
     #[arg(long)]
     all_matching: bool,
     #[command(flatten)]
-    pub(super) filter: ReviewFilterArgs,
+    filter: ReviewFilterArgs,
     /// With --all-matching: do not ask for confirmation
     #[arg(long, short, requires = "all_matching")]
-    pub(super) yes: bool,
+    yes: bool,
 }
 
 /// Arguments of an approval by break glass.
@@ -278,7 +281,7 @@ fn print_review(console: &Console, detail: &ReviewDetail) -> Result<(), CommandE
             finding.severity, finding.rule, finding.pointer, finding.hint, finding.found
         ))?;
     }
-    super::review_notes::print_review_notes(console, detail)?;
+    notes::print_review_notes(console, detail)?;
     print_similar_and_duplicates(console, &detail.similar, detail.duplicates.as_ref())?;
     if let Some(diff) = &detail.diff {
         print_card_diff(console, diff)?;
@@ -319,18 +322,6 @@ fn format_proofs(detail: &ReviewDetail) -> String {
     }
     parts.retain(|part| !part.is_empty());
     parts.join("; ")
-}
-
-/// Break-glass approval: by whom, until when it must be confirmed, and why.
-pub(super) fn format_break_glass(break_glass: Option<&BreakGlass>) -> String {
-    break_glass.map_or_else(String::new, |broken| {
-        format!(
-            "approved by {} alone; must be confirmed before {}: {}",
-            broken.by,
-            broken.until.to_readable(),
-            broken.reason
-        )
-    })
 }
 
 fn print_review_fields(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
@@ -382,13 +373,7 @@ async fn decide_review(
     console: &Console,
 ) -> CommandResult {
     let Some(id) = decision.id else {
-        return super::review_bulk::decide_matching_reviews(
-            verb == "approve",
-            decision,
-            client,
-            console,
-        )
-        .await;
+        return bulk::decide_matching_reviews(verb == "approve", decision, client, console).await;
     };
     let body = ReviewDecision {
         digest: resolve_digest_to_decide(id, decision.digest.as_ref(), client).await?,
@@ -446,7 +431,7 @@ fn print_review_state(console: &Console, reply: &RegistryResponse<Review>) -> Co
 }
 
 /// State of a review's subject, the approvals that it still needs, and the content that is served now.
-pub(super) fn describe_review(review: &Review) -> String {
+fn describe_review(review: &Review) -> String {
     let subject = review.subject_phrase();
     let state_text = format!("{subject} ({}) is {}", review.agent, review.state);
     let served_text = review.served_clause();

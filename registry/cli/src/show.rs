@@ -1,7 +1,9 @@
 //! `show`: shows an agent, its card, its versions, its findings, or what changed.
 
 use a2a_card::ConversionTarget;
-use a2a_registry_api::{Agent, Decision, Diff, Duplicates, FindingView, Hit, Similar, Summary};
+use a2a_registry_api::{
+    Agent, BreakGlass, Decision, Diff, Duplicates, FindingView, Hit, Similar, Summary,
+};
 use clap::Args;
 use uuid::Uuid;
 
@@ -390,7 +392,7 @@ fn agent_fields(agent: &Agent) -> Vec<(&'static str, String)> {
         ("decided", format_card_decision(&agent.decision)),
         (
             "break-glass",
-            super::review::format_break_glass(agent.break_glass.as_ref()),
+            format_break_glass(agent.break_glass.as_ref()),
         ),
         ("card", summary.links.card.clone()),
         ("resolver", summary.links.resolver.clone()),
@@ -424,6 +426,18 @@ fn format_card_decision(decision: &Decision) -> String {
             at.to_readable()
         ))
     )
+}
+
+/// Break-glass approval: by whom, until when it must be confirmed, and why.
+pub(super) fn format_break_glass(break_glass: Option<&BreakGlass>) -> String {
+    break_glass.map_or_else(String::new, |broken| {
+        format!(
+            "approved by {} alone; must be confirmed before {}: {}",
+            broken.by,
+            broken.until.to_readable(),
+            broken.reason
+        )
+    })
 }
 
 fn format_decision_rules(rules: &[String]) -> String {

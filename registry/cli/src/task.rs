@@ -1,5 +1,7 @@
 //! `task`: tasks of an agent, which is called directly.
 
+mod push;
+
 use a2a_client::{AgentResponse, TaskQuery};
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
@@ -12,8 +14,8 @@ use super::list_format::ListFormat;
 use super::send::agent_call::{self, AgentCallArgs};
 use super::send::{Transcript, print_stream};
 use super::signals::{HangupAction, ShutdownSignals};
-use super::task_push::{self, PushCommand};
 use super::{program_name, terminal};
+use push::PushCommand;
 
 /// Subcommands of `task`.
 #[derive(Subcommand, Clone)]
@@ -35,10 +37,10 @@ pub enum TaskCommand {
 #[derive(Args, Clone)]
 pub struct TaskArgs {
     #[command(flatten)]
-    pub(super) agent: AgentCallArgs,
+    agent: AgentCallArgs,
     /// The task's id, as the agent named it
     #[arg(value_name = "TASK")]
-    pub(super) task: String,
+    task: String,
 }
 
 /// Filter for tasks.
@@ -70,7 +72,7 @@ pub async fn run_task(command: &TaskCommand, client: &Client, console: &Console)
             print_task(&response, arguments, console)
         }
         TaskCommand::List(arguments) => list_tasks(arguments, client, console).await,
-        TaskCommand::Push(command) => task_push::run_task_push(command, client, console).await,
+        TaskCommand::Push(command) => push::run_task_push(command, client, console).await,
         TaskCommand::Cancel(arguments) => {
             let agent = agent_call::open_agent_client(&arguments.agent, client, console).await?;
             let response = agent.cancel_task(&arguments.task).await?;

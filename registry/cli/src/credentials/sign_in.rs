@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use a2a_client::oauth::{
-    AuthorizationServer, GrantType, LoopbackRedirect, OauthClient, OauthEndpoints, OauthError,
-    OauthScheme, SIGN_IN_TIMEOUT, ServerMetadata, TokenSet,
+    AuthorizationServer, GrantType, LoopbackRedirect, OauthClient, OauthEndpoints, OauthScheme,
+    SIGN_IN_TIMEOUT, ServerMetadata, TokenSet,
 };
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_domain::identifiers::{Entropy, SystemEntropy};
@@ -14,8 +14,9 @@ use url::Url;
 
 use super::browser;
 use super::consent::SignInConsent;
-use super::file_format::StoredSignIn;
-use super::secret::{Secret, SecretSources, prompt_visible};
+use crate::agent_credentials::file_format::StoredSignIn;
+use crate::agent_credentials::map_oauth_error;
+use crate::agent_credentials::secret::{Secret, SecretSources, prompt_visible};
 use crate::command_error::CommandError;
 use crate::terminal;
 
@@ -274,15 +275,6 @@ fn random_token() -> String {
     let mut bytes = [0; 32];
     SystemEntropy::default().fill(&mut bytes);
     BASE64URL_NOPAD.encode(&bytes)
-}
-
-pub(super) fn map_oauth_error(error: OauthError) -> CommandError {
-    match error {
-        OauthError::Refused { .. } | OauthError::SignInTimedOut { .. } => {
-            CommandError::Negative(error.to_string())
-        }
-        other => CommandError::new(other.to_string()),
-    }
 }
 
 /// Parses an origin.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use crate::agent_credentials::ParsedCredentials;
 use crate::client::Client;
 use crate::console::Console;
-use crate::credentials::ParsedCredentials;
 use crate::program_name::{program_name, shell_quote};
 use crate::send::agent_call::{self, AgentCallArgs};
 use crate::send::new_message_id;

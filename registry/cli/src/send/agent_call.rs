@@ -18,10 +18,10 @@ use url::Url;
 use uuid::Uuid;
 
 use super::warnings;
+use crate::agent_credentials::{self, CredentialArgs, ParsedCredentials};
 use crate::client::Client;
 use crate::command_error::CommandError;
 use crate::console::Console;
-use crate::credentials::{self, CredentialArgs, ParsedCredentials};
 use crate::fetch::fetch_card;
 use crate::name_parsing::AgentReference;
 use crate::program_name::{program_name, shell_quote};
@@ -233,8 +233,8 @@ pub(crate) async fn prepare_call(
         idle_timeout: Duration::from_secs(arguments.idle_timeout),
         ..SendOptions::new("")
     };
-    credentials::apply_credentials(&mut options, parsed_credentials, &card, !is_assumed)?;
-    credentials::warn_of_plain_http(&options, &card);
+    agent_credentials::apply_credentials(&mut options, parsed_credentials, &card, !is_assumed)?;
+    agent_credentials::warn_of_plain_http(&options, &card);
     Ok((card, options))
 }
 

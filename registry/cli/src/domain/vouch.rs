@@ -5,10 +5,10 @@ use a2a_registry_api::{NewOwnerVouch, Vouch};
 use clap::Args;
 use serde_json::json;
 
-use super::client::Client;
-use super::command_error::CommandResult;
-use super::console::Console;
-use super::domain::DomainArg;
+use super::DomainArg;
+use crate::client::Client;
+use crate::command_error::CommandResult;
+use crate::console::Console;
 
 /// Arguments of `domain vouch`.
 #[derive(Args, Debug, Clone)]

@@ -3,8 +3,8 @@
 use a2a_registry_api::ReviewDetail;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 
-use super::command_error::CommandError;
-use super::console::Console;
+use crate::command_error::CommandError;
+use crate::console::Console;
 
 /// Prints the notes. Empty parts are omitted.
 pub fn print_review_notes(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {

@@ -4,13 +4,13 @@
 use a2a_registry_api::limits::MAX_DECISIONS;
 use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
 
-use super::client::Client;
-use super::command_error::{CommandError, CommandOutcome, CommandResult};
-use super::confirm::confirm_irreversible_action;
-use super::console::Console;
-use super::list_format::PageArgs;
-use super::review::{ReviewDecisionArgs, describe_review, format_review_change};
-use super::terminal;
+use super::{ReviewDecisionArgs, describe_review, format_review_change};
+use crate::client::Client;
+use crate::command_error::{CommandError, CommandOutcome, CommandResult};
+use crate::confirm::confirm_irreversible_action;
+use crate::console::Console;
+use crate::list_format::PageArgs;
+use crate::terminal;
 
 /// Decides the open reviews that match, with the digests that were shown.
 pub async fn decide_matching_reviews(

@@ -8,10 +8,10 @@ use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::{DomainState, ProofOutcome};
 use a2a_registry_domain::source::{SourceKind, SourceState};
 
-use super::command_error::CommandError;
-use super::console::Console;
-use super::register::describe_challenge;
-use super::{table, terminal};
+use crate::command_error::CommandError;
+use crate::console::Console;
+use crate::register::describe_challenge;
+use crate::{table, terminal};
 
 /// Number of agents shown.
 const MAX_AGENTS: usize = 5;

@@ -4,12 +4,12 @@ use a2a_client::PushConfig;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::client::Client;
-use super::command_error::{CommandError, CommandOutcome, CommandResult};
-use super::console::Console;
-use super::send::agent_call;
-use super::task::TaskArgs;
-use super::{table, terminal};
+use super::TaskArgs;
+use crate::client::Client;
+use crate::command_error::{CommandError, CommandOutcome, CommandResult};
+use crate::console::Console;
+use crate::send::agent_call;
+use crate::{table, terminal};
 
 /// Subcommands of `task push`.
 #[derive(Subcommand, Clone)]

@@ -3,11 +3,11 @@
 use a2a_registry_api::{DomainView, SourceView};
 use serde_json::json;
 
-use super::client::Client;
-use super::client_error::not_found_as_none;
-use super::command_error::{CommandError, CommandResult};
-use super::confirm::confirm_irreversible_action;
-use super::console::Console;
+use crate::client::Client;
+use crate::client_error::not_found_as_none;
+use crate::command_error::{CommandError, CommandResult};
+use crate::confirm::confirm_irreversible_action;
+use crate::console::Console;
 
 /// Removes it after confirmation, and prints what remains.
 pub async fn run_domain_removal(
