@@ -10,10 +10,10 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
 use tokio::task::JoinHandle;
 
+use super::agent_handler::AgentHandler;
 use super::card::CardResponder;
 use super::cors::allow_cross_origin;
 use super::http::configure_routes;
-use super::operations::AgentHandler;
 use super::samples::{SAMPLES, SampleDefinition};
 
 /// Largest request body that an agent reads, in bytes.

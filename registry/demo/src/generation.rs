@@ -3,7 +3,7 @@
 use a2a_client::{v0, v1};
 use serde_json::{Value, json};
 
-use super::operations::Operation;
+use super::operation::Operation;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProtocolGeneration {

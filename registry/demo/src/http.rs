@@ -5,10 +5,11 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Map, Value};
 
+use super::agent_handler::{AgentHandler, OperationResult};
 use super::card::CardResponder;
 use super::generation::ProtocolGeneration;
 use super::jsonrpc;
-use super::operations::{AgentHandler, Operation, OperationResult};
+use super::operation::Operation;
 use super::rpc_error::{self, RpcError};
 use super::samples::SampleDefinition;
 

@@ -5,13 +5,14 @@
 //! reply; any other text gets a message that suggests such texts.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
+mod agent_handler;
 mod agents;
 mod card;
 mod cors;
 mod generation;
 mod http;
 mod jsonrpc;
-mod operations;
+mod operation;
 mod rpc_error;
 mod samples;
 mod tasks;

@@ -2,35 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::action::Action;
 use crate::policy::{Effect, Policy, PolicyMode};
+use crate::policy_matches::PolicyMatches;
 use crate::policy_set::PolicySet;
 use crate::principal::Principal;
-
-/// The policies of a set that match a resource, by their index in the set, without those that are off.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PolicyMatches {
-    /// Policies whose conditions hold.
-    pub matching: BTreeSet<u16>,
-    /// Policies whose conditions could not be evaluated: each counts as a forbid.
-    pub failed: BTreeSet<u16>,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizationDecision {
     pub allowed: bool,
     /// Ids of the permits if allowed, otherwise of the forbids; empty if no policy permits.
     pub policies: Vec<String>,
-}
-
-impl PolicyMatches {
-    /// Removes the waived policies, given by index.
-    pub fn remove_waived(&mut self, waived: &BTreeSet<u16>) {
-        self.matching.retain(|place| !waived.contains(place));
-        self.failed.retain(|place| !waived.contains(place));
-    }
 }
 
 impl PolicySet {

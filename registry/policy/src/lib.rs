@@ -11,15 +11,17 @@ mod evaluation;
 mod nesting_limit;
 mod policy;
 mod policy_error;
+mod policy_matches;
 mod policy_set;
 mod principal;
 mod templates;
 
 pub use action::Action;
 pub use agent_attributes::{AgentAttributes, CollectionMembership};
-pub use evaluation::{AuthorizationDecision, PolicyMatches};
+pub use evaluation::AuthorizationDecision;
 pub use policy::{Effect, Policy, PolicyMode, PolicyText};
 pub use policy_error::PolicyError;
+pub use policy_matches::PolicyMatches;
 pub use policy_set::{
     MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA, cost_errors,
     format_policy,

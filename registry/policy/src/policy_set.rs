@@ -10,10 +10,10 @@ use cedar_policy::{
 
 use crate::action::Action;
 use crate::agent_attributes::{AgentAttributes, CollectionMembership, domain_entities};
-use crate::evaluation::PolicyMatches;
 use crate::nesting_limit::{PolicyTextSize, is_too_deep, run_with_large_stack};
 use crate::policy::{Effect, Policy, PolicyMode, PolicyText, entity_uid};
 use crate::policy_error::PolicyError;
+use crate::policy_matches::PolicyMatches;
 use crate::principal::{ANONYMOUS_ACCOUNT, PrincipalScope};
 
 /// The Cedar schema of the entities and attributes that policies may use.

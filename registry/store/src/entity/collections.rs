@@ -34,7 +34,7 @@ pub mod saved_search {
 pub mod feed {
     use a2a_registry_domain::role::Scopes;
 
-    use super::super::accounts::parse_known_scopes;
+    use crate::entity::accounts::parse_known_scopes;
 
     table_row! { "feeds":
         #[sea_orm(primary_key, auto_increment = false)]

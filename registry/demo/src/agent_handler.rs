@@ -1,4 +1,4 @@
-//! Operations of the sample agents, independent of generation and binding.
+//! How the sample agents perform operations, whatever the binding.
 
 use std::sync::Arc;
 
@@ -8,24 +8,11 @@ use time::UtcOffset;
 use time::macros::format_description;
 
 use super::generation::ProtocolGeneration;
+use super::operation::Operation;
 use super::rpc_error::{self, RpcError};
 use super::samples::{AgentScript, ReplyContent};
 use super::tasks::TaskStore;
 use super::user_message;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
-    Send,
-    Stream,
-    Get,
-    List,
-    Cancel,
-    /// Streams the further events of a task.
-    Subscribe,
-    /// Any operation on push notifications.
-    Push,
-    ExtendedCard,
-}
 
 pub(super) enum OperationResult {
     Single(Value),
