@@ -12,9 +12,10 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::agent::{HitSkill, coverage_meaning};
+use super::agent::coverage_meaning;
 use super::decision::BreakGlass;
 use super::hit::{Duplicates, Hit};
+use super::summary::HitSkill;
 use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 
 /// The card that an agent serves now.

@@ -9,7 +9,7 @@ use utoipa::openapi::schema::{Object, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-use super::agent::Summary;
+use super::summary::Summary;
 
 /// One agent in a list. A search shows some members only if `fields` names them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

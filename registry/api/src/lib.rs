@@ -20,6 +20,7 @@ mod peers;
 mod policies;
 mod review_sentences;
 pub mod search_query;
+mod summary;
 
 pub use account_data::*;
 pub use accounts::*;
@@ -38,3 +39,4 @@ pub use policies::{
     PolicyCases, PolicyChange, PolicyDecision, PolicyHistory, PolicyPreview, PolicySetEntry,
     PolicyView, PreviewedAgent, Waiver, WaiverList,
 };
+pub use summary::*;

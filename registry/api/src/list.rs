@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::{
@@ -158,4 +158,11 @@ pub struct CardLint {
     pub reason: String,
     /// Findings, the most severe first, each with its position.
     pub findings: Vec<FindingView>,
+}
+
+/// Deserializes an optional parameter that is not text. An empty value is an error; a missing one is not.
+pub fn nonempty_parameter<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    parameter: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(parameter).map(Some)
 }

@@ -5,11 +5,12 @@ use a2a_registry_domain::facet::Facet;
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::trust::TrustLevel;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Object;
 
 use crate::limits::{LookupDigest, LookupName, LookupUrl, LookupUrn, PageSize, enum_schema};
+use crate::list::nonempty_parameter;
 
 /// The orders of results.
 pub const SORT_ORDERS: [&str; 4] = ["relevance", "name", "updated", "newest"];
@@ -188,11 +189,4 @@ impl SearchQuery {
             Facet::Unmanaged => &self.unmanaged,
         }
     }
-}
-
-/// Deserializes an optional parameter that is not text. An empty value is an error; a missing one is not.
-pub fn nonempty_parameter<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    parameter: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(parameter).map(Some)
 }

@@ -1,7 +1,7 @@
 //! Pages of lists: page sizes, and signed tokens with the start of the next page.
 
 use a2a_registry_api::limits::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, PageSize};
-use a2a_registry_api::search_query::nonempty_parameter;
+use a2a_registry_api::nonempty_parameter;
 use data_encoding::BASE64URL_NOPAD;
 use ring::hmac;
 use serde::de::DeserializeOwned;

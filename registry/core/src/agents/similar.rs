@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use a2a_registry_api::limits::{DEFAULT_SIMILAR_AGENTS, MAX_SIMILAR_AGENTS, SimilarSize};
-use a2a_registry_api::search_query::{SearchMode, nonempty_parameter};
-use a2a_registry_api::{Duplicates, Hit, Match, Similar};
+use a2a_registry_api::search_query::SearchMode;
+use a2a_registry_api::{Duplicates, Hit, Match, Similar, nonempty_parameter};
 use a2a_registry_search::{HitRow, Index, IndexError, SimilarAgents, SimilarRequest};
 use serde::Deserialize;
 use utoipa::IntoParams;

@@ -1,9 +1,9 @@
 //! Policy sets: reading them, and making a new one.
 
 use a2a_registry_api::limits::MAX_PREVIEW_TOKEN_CHARS;
-use a2a_registry_api::search_query::nonempty_parameter;
 use a2a_registry_api::{
     NewPolicies, Policies, PoliciesAccepted, PolicyHistory, PolicySetEntry, PolicyView,
+    nonempty_parameter,
 };
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use a2a_registry_api::search_query::nonempty_parameter;
-use a2a_registry_api::{NewWaiver, Waiver, WaiverList};
+use a2a_registry_api::{NewWaiver, Waiver, WaiverList, nonempty_parameter};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};

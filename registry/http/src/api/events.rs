@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_registry_api::limits::PageSize;
-use a2a_registry_api::search_query::nonempty_parameter;
-use a2a_registry_api::{Event, EventList};
+use a2a_registry_api::{Event, EventList, nonempty_parameter};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::events::list as events;

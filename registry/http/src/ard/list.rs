@@ -1,7 +1,7 @@
 //! `GET /agents` and `GET /agents/{identifier}` (ARD sections 5.3.4 and 5.3.5).
 
 use a2a_registry_api::ard::{Entry, List};
-use a2a_registry_api::search_query::nonempty_parameter;
+use a2a_registry_api::nonempty_parameter;
 use a2a_registry_core::agents::catalog_entry::{
     LOWERCASE_NAME_ATTRIBUTE, any_entry_filter, normalize_media_type, urn_publisher,
 };

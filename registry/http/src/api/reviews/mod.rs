@@ -4,8 +4,7 @@ pub mod feeds;
 pub mod writing;
 
 use a2a_registry_api::limits::PageSize;
-use a2a_registry_api::search_query::nonempty_parameter;
-use a2a_registry_api::{ReviewDetail, ReviewList, Waiting};
+use a2a_registry_api::{ReviewDetail, ReviewList, Waiting, nonempty_parameter};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::reviews::list::ReviewListFilter;
 use a2a_registry_core::reviews::{inbox, list as reviews};
