@@ -6,7 +6,6 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpMessage, HttpRequest};
 
 use crate::answers::route_table::RouteTable;
-use crate::middleware::envelope::is_api_path;
 use crate::requests::auth::ForeignAuthorization;
 
 /// Headers that a browser may send with a `GET` from another site, without `Authorization`.
@@ -80,4 +79,13 @@ impl CorsPolicy {
             Self::Preflight => {}
         }
     }
+}
+
+/// Whether a path belongs to the API or the cards, not to pages or operations.
+pub(super) fn is_api_path(path: &str) -> bool {
+    path.starts_with("/v1/")
+        || path == "/openapi.json"
+        || path.starts_with("/ard/")
+        || path.starts_with("/.well-known/")
+        || (path.starts_with("/agents/") && path.contains("/.well-known/"))
 }

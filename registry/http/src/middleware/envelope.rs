@@ -20,7 +20,7 @@ use tracing::{Level, Span};
 use crate::answers::catalog_links::CatalogLinkHeader;
 use crate::answers::content_security_policy::default_csp;
 use crate::answers::route_table::RouteTable;
-use crate::middleware::cors::CorsPolicy;
+use crate::middleware::cors::{CorsPolicy, is_api_path};
 use crate::middleware::request_id::{RequestIdGenerator, TraceParent, X_REQUEST_ID};
 use crate::problems::problem::{PROBLEM_JSON, Problem};
 use crate::problems::problem_kinds;
@@ -363,15 +363,6 @@ fn loggable_path(path: &str) -> &str {
         true => FEEDS_PREFIX,
         false => path,
     }
-}
-
-/// Whether a path belongs to the API or the cards, not to pages or operations.
-pub(super) fn is_api_path(path: &str) -> bool {
-    path.starts_with("/v1/")
-        || path == "/openapi.json"
-        || path.starts_with("/ard/")
-        || path.starts_with("/.well-known/")
-        || (path.starts_with("/agents/") && path.contains("/.well-known/"))
 }
 
 /// Request in progress, counted until it has a response or is dropped.
