@@ -8,13 +8,14 @@ use tantivy::columnar::{Column, Dictionary, StrColumn};
 use tantivy::{DocAddress, DocId, Score, Searcher, SegmentOrdinal, SegmentReader};
 
 use super::Index;
+use super::agent_id_reader::AgentIdReader;
 use super::error::IndexError;
 use super::filter::filter_clauses;
 use super::filtered_query::FilteredQuery;
-use super::page_collector::{AgentIdReader, count_smaller_terms};
+use super::keys::IDENTIFIER_COLUMN;
+use super::page_collector::count_smaller_terms;
 use super::rendered_hits::{rendered_catalog_entry, rendered_hit};
 use super::request::{Filters, MAX_HITS};
-use super::schema::IDENTIFIER_COLUMN;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListSortKey {

@@ -15,11 +15,13 @@ use unicode_normalization::char::is_combining_mark;
 use super::languages::{
     LanguageSet, detect_query_languages, is_stop_word_in, is_universal_stop_word, stem_by_script,
 };
-use super::request::MAX_QUERY_WORDS;
 use super::text_folding::fold_text;
 
 /// Version of the tokenizer. Increase it when the same text yields other terms, so that older indexes are rebuilt.
 pub(super) const TOKENIZER_VERSION: u32 = 4;
+
+/// The most searched words of a query; further ones are ignored, which a hint reports.
+pub const MAX_QUERY_WORDS: usize = 32;
 
 /// The longest term in characters; a longer run is cut.
 const MAX_TERM_CHARS: usize = 64;

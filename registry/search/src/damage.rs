@@ -18,8 +18,8 @@ use tantivy::{
     TantivyDocument, TantivyError, Term,
 };
 
+use super::agent_id_reader::AgentIdReader;
 use super::error::IndexError;
-use super::page_collector::AgentIdReader;
 use super::schema::IndexFields;
 use super::{Index, lock_ignoring_poison};
 

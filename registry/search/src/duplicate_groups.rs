@@ -11,9 +11,9 @@ use tantivy::columnar::Column;
 use tantivy::{DocAddress, DocId, Searcher, SegmentOrdinal, SegmentReader};
 use uuid::Uuid;
 
+use super::agent_id_reader::AgentIdReader;
 use super::error::IndexError;
 use super::lock_ignoring_poison;
-use super::page_collector::AgentIdReader;
 
 /// The groups, computed by the first search that needs them.
 #[derive(Default)]

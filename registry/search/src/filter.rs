@@ -13,13 +13,13 @@ use tantivy::query::{BooleanQuery, Query, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{Opstamp, SegmentReader, Term};
 
-use super::analysis::split_query_words;
+use super::analysis::{MAX_QUERY_WORDS, split_query_words};
 use super::doc_bit_set::DocBitSet;
 use super::error::IndexError;
 use super::keys::{KeyField, KeyKind};
 use super::label_matching::CallerLabels;
 use super::overlay::OverlayExclusions;
-use super::request::{Filters, MAX_ANY_OF_FILTERS, MAX_FILTER_VALUES};
+use super::request::{Filters, LISTED_LIFECYCLES, MAX_ANY_OF_FILTERS, MAX_FILTER_VALUES};
 use super::schema::IndexFields;
 
 /// Segment size in documents from which sets are shared; searches of smaller segments are too fast to benefit.
@@ -259,9 +259,6 @@ impl DocumentFilter {
     }
 }
 
-/// Lifecycles found without a lifecycle filter.
-pub(super) const LISTED_LIFECYCLES: [&str; 2] = ["approved", "deprecated"];
-
 /// The liveness found only with a liveness filter.
 const GONE_LIVENESS: &str = "gone";
 
@@ -348,7 +345,7 @@ fn clauses_without_defaults(fields: &IndexFields, filters: &Filters) -> Vec<Filt
         .collect();
     clauses.extend(filters.exact.iter().map(|one| {
         let values = one.values.iter();
-        any_term_clause(values.map(|value| one.property.term(fields, value)))
+        any_term_clause(values.map(|value| one.property.term(fields.keys, value)))
     }));
     clauses
 }
@@ -416,7 +413,7 @@ fn word_terms(keys: KeyField, kind: KeyKind, text: &str) -> Option<Vec<Term>> {
         .collect();
     words.sort_unstable();
     words.dedup();
-    (!words.is_empty() && words.len() <= super::request::MAX_QUERY_WORDS).then_some(words)
+    (!words.is_empty() && words.len() <= MAX_QUERY_WORDS).then_some(words)
 }
 
 /// The condition of exactly this trust level, or `none`.

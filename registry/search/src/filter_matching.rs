@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use a2a_registry_domain::facet::Facet;
 
-use super::analysis::{indexed_forms, split_query_words};
-use super::document::{AgentDocument, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
+use super::agent_property::has_exact_facet_value;
+use super::analysis::{MAX_QUERY_WORDS, indexed_forms, split_query_words};
+use super::document::{AgentDocument, MAX_SKILLS, MAX_TEXT_BYTES};
 use super::filter::indexed_facet_value;
-use super::request::{Filters, MAX_QUERY_WORDS};
+use super::request::Filters;
 
 impl Filters {
     /// Whether an agent passes the explicit conditions of these filters. Without a lifecycle or liveness filter, any
@@ -25,20 +26,10 @@ impl Filters {
     }
 }
 
-/// Whether an agent has this value of a facet, byte by byte.
-pub(super) fn has_exact_facet_value(agent: &AgentDocument, facet: Facet, value: &str) -> bool {
-    is_indexable_value(value) && agent.facets[facet].iter().any(|one| one == value)
-}
-
 /// Whether an agent has this value, compared as in the index.
 fn has_facet_value(agent: &AgentDocument, facet: Facet, value: &str) -> bool {
     has_exact_facet_value(agent, facet, &indexed_facet_value(facet, value))
         || facet == Facet::Skill && has_skill_words(agent, value)
-}
-
-/// Whether this value is indexed: empty and long values are not.
-fn is_indexable_value(value: &str) -> bool {
-    !value.is_empty() && value.len() <= MAX_VALUE_BYTES
 }
 
 /// Whether the names of the agent's skills contain all words of a text, compared by their stems.

@@ -12,203 +12,29 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tantivy::query::Explanation;
 use tantivy::{DocAddress, Score, Searcher};
 use uuid::Uuid;
 
 use super::error::IndexError;
 use super::facets::RequestedFacets;
 use super::filtered_query::FilteredQuery;
-use super::page_collector::{CollectedPage, PageCollector, PageEntry, SortKey, compare_positions};
-use super::ranking::{mark_weak_entries, refresh_page_position};
+use super::hybrid_score::{HybridMode, HybridScore, TextScoreScale};
+use super::page_collector::{CollectedPage, PageCollector, SortKey};
+use super::page_entry::{PageEntry, compare_positions, mark_weak_entries, refresh_page_position};
 use super::request::{SortPosition, SortValue};
 use super::rescore::{RESCORED_COUNT, Rescorer};
 use super::semantic_neighbors::SemanticNeighbors;
 use crate::vectors::AgentSimilarity;
-
-/// Weight of the full-text score if some agent covers the query; the rest, up to 1, is the semantic weight.
-const TEXT_WEIGHT: Score = 0.7;
-/// Share of the query's maximum full-text score at which the best match covers the query; below, full text has less
-/// weight.
-const FULL_COVERAGE_SHARE: Score = 0.5;
 
 /// Relative rounding error of the division; the start position among full-text scores is moved ahead by it.
 const ROUNDING_ERROR: Score = 1e-5;
 /// Additional matches that are read to compensate for the rounding error.
 const EXTRA_MATCHES: usize = 64;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HybridMode {
-    /// The weighted sum of both scores.
-    WeightedSum,
-    /// Full-text matches first, by their full-text score.
-    TextFirst,
-    SemanticOnly,
-}
-
 #[derive(Debug, Clone)]
 pub(super) struct HybridRanker {
     pub neighbors: Arc<SemanticNeighbors>,
     pub mode: HybridMode,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct TextScoreScale {
-    best_score: Score,
-    /// Weight of full-text scores; the rest, up to 1, is the semantic weight.
-    text_weight: Score,
-}
-
-impl TextScoreScale {
-    fn new(best_score: Score, max_score: Option<Score>) -> Self {
-        let covered = max_score.map_or(1.0, |promise| best_score / (FULL_COVERAGE_SHARE * promise));
-        Self {
-            best_score,
-            text_weight: TEXT_WEIGHT * covered.min(1.0),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct HybridScore {
-    mode: HybridMode,
-    /// Full-text score; `None` if the entry is not a full-text match.
-    text_score: Option<Score>,
-    scale: TextScoreScale,
-    /// Similarity and semantic score, if the entry is a nearest neighbor.
-    semantic: Option<(AgentSimilarity, Score)>,
-    /// The number of nearer neighbors, if the entry is one.
-    nearer_count: usize,
-}
-
-impl HybridScore {
-    pub fn score(self) -> Score {
-        let text = self.text_score.map(|words| words / self.scale.best_score);
-        let semantic = self.semantic.map_or(0.0, |(_, worth)| worth);
-        match self.mode {
-            HybridMode::WeightedSum => {
-                let weight = self.scale.text_weight;
-                weight * text.unwrap_or(0.0) + (1.0 - weight) * semantic
-            }
-            HybridMode::TextFirst => {
-                text.map_or((1.0 - TEXT_WEIGHT) * semantic, |words| 1.0 + words)
-            }
-            HybridMode::SemanticOnly => semantic,
-        }
-    }
-
-    pub fn text_score(self) -> Option<Score> {
-        self.text_score
-    }
-
-    pub fn matches_text(self) -> bool {
-        self.text_score.is_some()
-    }
-
-    /// The lowest full-text score that reaches this combined score without a semantic score.
-    fn required_text_score(self, score: Score) -> Score {
-        let share = match self.mode {
-            HybridMode::WeightedSum => score / self.scale.text_weight.max(Score::MIN_POSITIVE),
-            HybridMode::TextFirst | HybridMode::SemanticOnly => score - 1.0,
-        };
-        share.max(0.0) * self.scale.best_score
-    }
-
-    pub fn text_factor(self) -> Score {
-        match self.mode {
-            HybridMode::WeightedSum => self.scale.text_weight / self.scale.best_score,
-            HybridMode::TextFirst => 1.0 / self.scale.best_score,
-            HybridMode::SemanticOnly => 0.0,
-        }
-    }
-
-    /// The parts of the combined score besides full text: each with its reason in words, its share and the details.
-    /// `skill_name` returns the name of a skill by number.
-    pub fn reasons(
-        self,
-        skill_name: impl Fn(usize) -> Option<String>,
-    ) -> Vec<(&'static str, Score, String)> {
-        let mut reasons = Vec::new();
-        let matches_text = self.text_score.is_some();
-        if self.mode == HybridMode::TextFirst && matches_text {
-            let reason = "text matches come first because the query is short or exact";
-            reasons.push((reason, 1.0, String::new()));
-        }
-        let weight = match self.mode {
-            HybridMode::WeightedSum => 1.0 - self.scale.text_weight,
-            HybridMode::TextFirst if matches_text => return reasons,
-            HybridMode::TextFirst => 1.0 - TEXT_WEIGHT,
-            HybridMode::SemanticOnly => 1.0,
-        };
-        if let Some((similarity, score)) = self.semantic {
-            let mut detail = format!(": similarity {:.2} of the card", similarity.card);
-            if let Some((part_index, value)) = similarity.part {
-                // The first part is the name and description, the others are the skills.
-                let part = match part_index.checked_sub(1) {
-                    None => "name and description".to_owned(),
-                    Some(number) => {
-                        let name = skill_name(number).unwrap_or_else(|| part_index.to_string());
-                        format!("skill {name}")
-                    }
-                };
-                detail.push_str(&format!(", {value:.2} of {part}"));
-            }
-            match self.nearer_count {
-                0 => detail.push_str(", the nearest"),
-                nearer => detail.push_str(&format!(", with {nearer} nearer")),
-            }
-            reasons.push(("semantic similarity adds", weight * score, detail));
-        }
-        reasons
-    }
-
-    pub fn explanation(self, text: Option<Explanation>) -> Explanation {
-        let title = match self.mode {
-            HybridMode::WeightedSum => "weighted sum of text and semantic scores:",
-            HybridMode::TextFirst => {
-                "text before semantic score, because the query is short or exact:"
-            }
-            HybridMode::SemanticOnly => "semantic score only:",
-        };
-        let mut root = Explanation::new(title, self.score());
-        if let Some((score, words)) = self.text_score.zip(text) {
-            let mut part = Explanation::new(
-                "text score, divided by the query's best:",
-                score / self.scale.best_score,
-            );
-            if self.mode == HybridMode::WeightedSum {
-                part.add_detail(Explanation::new(
-                    "weight of text, lower if no agent covers the query",
-                    self.scale.text_weight,
-                ));
-            }
-            part.add_detail(Explanation::new("best text score", self.scale.best_score));
-            part.add_detail(words);
-            root.add_detail(part);
-        }
-        if let Some((similarity, worth)) = self.semantic {
-            let mut part = Explanation::new("semantic score, from 0 to 1 for the nearest:", worth);
-            if self.mode == HybridMode::WeightedSum {
-                part.add_detail(Explanation::new(
-                    "weight of semantic score",
-                    1.0 - self.scale.text_weight,
-                ));
-            }
-            part.add_detail(Explanation::new("similarity of the card", similarity.card));
-            if let Some((place, value)) = similarity.part {
-                // The first part is the name and description, the others are the skills.
-                part.add_detail(Explanation::new_with_string(
-                    match place {
-                        0 => "similarity of name and description".to_owned(),
-                        skill => format!("similarity of skill {skill}"),
-                    },
-                    value,
-                ));
-            }
-            root.add_detail(part);
-        }
-        root
-    }
 }
 
 /// Ranks the first `page.limit` matches after `page.after`, with the total and the facets; `query` matches text and

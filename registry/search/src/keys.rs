@@ -13,11 +13,14 @@ use tantivy::termdict::{TermDictionary, TermStreamer};
 use tantivy::{InvertedIndexReader, SegmentReader, Term};
 use uuid::Uuid;
 
-use super::response::SuggestionKind;
-use super::schema::{ATTRIBUTE_COLUMN, IDENTIFIER_COLUMN};
+use super::suggestion_kind::SuggestionKind;
 
 /// Bytes before the value in a key.
 pub(super) const KIND_BYTES: usize = 1;
+
+pub(super) const IDENTIFIER_COLUMN: &str = "identifier";
+
+pub(super) const ATTRIBUTE_COLUMN: &str = "attribute";
 
 /// Characters of an id.
 const ID_CHARACTERS: u32 = u128::BITS.div_ceil(7);

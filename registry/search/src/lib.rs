@@ -15,6 +15,7 @@
 //! All calls block; a server runs them off its event loop. [`Index`] is cheap to clone, and all clones share one index.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
+mod agent_id_reader;
 mod agent_list;
 mod agent_property;
 mod analysis;
@@ -35,6 +36,7 @@ mod filtered_query;
 mod highlight;
 mod hints;
 mod hybrid_ranking;
+mod hybrid_score;
 mod index_folder;
 mod index_manifest;
 mod keys;
@@ -47,6 +49,8 @@ mod newest_agents;
 mod ordered_intersection;
 mod overlay;
 mod page_collector;
+mod page_entry;
+mod prepared_query;
 mod query_expansion;
 mod query_parser;
 mod ranking;
@@ -55,8 +59,10 @@ mod rendered_hits;
 mod request;
 mod request_phrases;
 mod rescore;
+mod rescore_bonus;
 mod response;
 mod schema;
+mod score_explainer;
 mod score_reasons;
 mod search;
 mod semantic_neighbors;
@@ -64,6 +70,7 @@ mod similar;
 mod small_commit;
 mod statistics;
 mod suggest;
+mod suggestion_kind;
 #[cfg(test)]
 mod tests;
 mod text_folding;
@@ -71,6 +78,7 @@ mod text_layout;
 mod text_query;
 mod top_documents;
 mod typing_errors;
+mod value_counts;
 pub mod vectors;
 mod visible_agents;
 mod word_prefix_scan;
@@ -85,10 +93,8 @@ use tantivy::{IndexWriter, Searcher};
 use uuid::Uuid;
 
 pub use agent_list::{IndexListResponse, ListRequest, ListRow, ListSortKey, ListSortValue};
-pub use agent_property::{
-    AgentProperty, ExactFilter, MAX_ATTRIBUTES, MAX_COUNTED_PROPERTIES, ValueCountRequest,
-    ValueCounts,
-};
+pub use agent_property::{AgentProperty, ExactFilter, MAX_ATTRIBUTES};
+pub use analysis::MAX_QUERY_WORDS;
 pub use compiled_query::CompiledQuery;
 pub use config::IndexConfig;
 pub use document::{
@@ -102,15 +108,17 @@ pub use overlay::ChangedAgent;
 pub use query_parser::query_words;
 pub use rebuild::IndexRebuild;
 pub use request::{
-    Filters, MAX_ANY_OF_FILTERS, MAX_EXPLAINED_HITS, MAX_FILTER_VALUES, MAX_HITS, MAX_QUERY_WORDS,
+    Filters, MAX_ANY_OF_FILTERS, MAX_EXPLAINED_HITS, MAX_FILTER_VALUES, MAX_HITS,
     RequestedHitParts, SearchRequest, SemanticQuery, SortOrder, SortPosition, SortValue,
 };
 pub use response::{
     Duplicates, FacetCounts, Highlight, Hint, HintKind, HitRow, IndexSearchResponse,
-    MAX_DUPLICATES, MAX_FACET_VALUES, Suggestion, SuggestionKind,
+    MAX_DUPLICATES, MAX_FACET_VALUES, Suggestion,
 };
 pub use schema::SCHEMA_VERSION;
 pub use similar::{MAX_SIMILAR_AGENTS, SimilarAgents, SimilarRequest};
+pub use suggestion_kind::SuggestionKind;
+pub use value_counts::{MAX_COUNTED_PROPERTIES, ValueCountRequest, ValueCounts};
 
 use damage::AtomicCounter;
 use duplicate_groups::LazyDuplicateGroups;

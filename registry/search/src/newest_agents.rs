@@ -8,10 +8,10 @@ use tantivy::{DocAddress, Searcher, TantivyDocument};
 use uuid::Uuid;
 
 use super::Index;
+use super::agent_id_reader::AgentIdReader;
 use super::agent_property::AgentProperty;
 use super::error::IndexError;
 use super::filter::filter_clauses;
-use super::page_collector::AgentIdReader;
 use super::rendered_hits::{insert_rendered_skills, rendered_hit};
 use super::request::Filters;
 use super::schema::IndexFields;
@@ -50,7 +50,7 @@ impl Index {
             let times = reader.fast_fields().i64("updated_at")?;
             let ids = AgentIdReader::open(reader)?;
             for (value, newest) in values.iter().zip(&mut candidates_by_value) {
-                let term = property.term(&inner.fields, value);
+                let term = property.term(inner.fields.keys, value);
                 let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)? else {
                     continue;
                 };

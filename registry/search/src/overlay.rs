@@ -14,7 +14,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED};
 use uuid::Uuid;
 
-use super::filter::LISTED_LIFECYCLES;
+use super::request::LISTED_LIFECYCLES;
 use super::schema::IndexFields;
 
 /// Documents of changed agents by segment, each with the labels of which a caller must have one to still see it.

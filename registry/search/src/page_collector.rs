@@ -8,13 +8,13 @@ use tantivy::query::Weight;
 use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
 use uuid::Uuid;
 
+use super::agent_id_reader::AgentIdReader;
 use super::duplicate_groups::DuplicateGroups;
 use super::facets::{RequestedFacets, SegmentMatches};
-use super::hybrid_ranking::HybridScore;
 use super::match_groups::{MatchGroups, SegmentMatchGroups};
+use super::page_entry::{PageEntry, compare_positions};
 use super::request::{SortOrder, SortPosition, SortValue};
-use super::rescore::RescoreBonus;
-use super::response::Duplicates;
+use super::rescore_bonus::RescoreBonus;
 use super::semantic_neighbors::{SegmentNeighbors, SemanticNeighbors};
 use super::top_documents::{RankedDocument, TopDocuments};
 
@@ -38,27 +38,6 @@ pub(super) struct PageCollector {
     pub neighbors: Option<Arc<SemanticNeighbors>>,
     /// Duplicate groups, of which only the first matching member is collected.
     pub groups: Option<Arc<DuplicateGroups>>,
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct PageEntry {
-    pub position: SortPosition,
-    pub rescore_bonus: RescoreBonus,
-    /// The combination of full-text and semantic score, in a hybrid search.
-    pub hybrid_score: Option<HybridScore>,
-    /// Its duplicates among the matches, if they are grouped.
-    pub duplicates: Option<Duplicates>,
-    pub address: DocAddress,
-}
-
-impl PageEntry {
-    /// Full-text score of an entry that was collected by score, before it is combined; otherwise 0.
-    pub fn full_text_score(&self) -> Score {
-        match self.position.value {
-            SortValue::Score(score) => score,
-            _ => 0.0,
-        }
-    }
 }
 
 #[derive(Default)]
@@ -195,42 +174,6 @@ fn retain_global_top(segments: &mut [SegmentTopMatches], limit: usize) {
     let (_, worst, _) = ranks.select_nth_unstable(last);
     for segment in segments {
         segment.ranked.retain(|ranked| ranked.rank <= *worst);
-    }
-}
-
-/// Compares two positions of the same sort key: weak hits come last; better scores, later times and smaller names come
-/// first; ties are ordered by id.
-pub(super) fn compare_positions(left: &SortPosition, right: &SortPosition) -> std::cmp::Ordering {
-    let by_value = match (&left.value, &right.value) {
-        (SortValue::Score(left), SortValue::Score(right)) => right.total_cmp(left),
-        (SortValue::Name(left), SortValue::Name(right)) => left.cmp(right),
-        (SortValue::Time(left), SortValue::Time(right)) => right.cmp(left),
-        _ => std::cmp::Ordering::Equal,
-    };
-    left.weak
-        .cmp(&right.weak)
-        .then(by_value)
-        .then_with(|| left.id.cmp(&right.id))
-}
-
-/// Reads the agent ids of a segment's documents.
-pub(super) struct AgentIdReader {
-    high: Column<u64>,
-    low: Column<u64>,
-}
-
-impl AgentIdReader {
-    pub fn open(reader: &SegmentReader) -> tantivy::Result<Self> {
-        let fast = reader.fast_fields();
-        Ok(Self {
-            high: fast.u64("id_high")?,
-            low: fast.u64("id_low")?,
-        })
-    }
-
-    pub fn get(&self, document: DocId) -> Uuid {
-        let half = |column: &Column<u64>| column.first(document).unwrap_or(0);
-        Uuid::from_u64_pair(half(&self.high), half(&self.low))
     }
 }
 

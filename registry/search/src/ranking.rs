@@ -4,13 +4,14 @@
 //! A candidate that covers too little of the query is weak and comes after all others. If any candidate is weak, so
 //! are all matches behind the candidates; this keeps the order across pages.
 
-use tantivy::{Score, Searcher, TantivyError};
+use tantivy::{Searcher, TantivyError};
 
 use super::error::IndexError;
 use super::facets::RequestedFacets;
 use super::filtered_query::FilteredQuery;
 use super::hybrid_ranking::{HybridRanker, rank_hybrid};
-use super::page_collector::{CollectedPage, PageCollector, PageEntry, SortKey, compare_positions};
+use super::page_collector::{CollectedPage, PageCollector, SortKey};
+use super::page_entry::{compare_positions, mark_weak_entries, refresh_page_position};
 use super::request::SortPosition;
 use super::rescore::{RESCORED_COUNT, Rescorer};
 
@@ -67,14 +68,6 @@ pub(super) fn rank_matches(
     Ok(collected)
 }
 
-/// The current position of the agent of `after` if it is among these entries, otherwise `after`: any change of the
-/// index changes all scores slightly, and the page continues after the same agent.
-pub(super) fn refresh_page_position(after: &SortPosition, entries: &[PageEntry]) -> SortPosition {
-    let mut positions = entries.iter().map(|entry| &entry.position);
-    let current = positions.find(|position| position.id == after.id);
-    current.unwrap_or(after).clone()
-}
-
 /// Creates a collector of `count` matches after a position and behind the candidates, the last of which is at
 /// `last_rescored`. There the order is by first score alone.
 fn unrescored_collector(
@@ -99,12 +92,5 @@ fn unrescored_collector(
         facets: RequestedFacets::default(),
         neighbors: None,
         groups: page.groups.clone(),
-    }
-}
-
-/// Marks entries as weak whose full-text score is below the threshold; none of them is rescored.
-pub(super) fn mark_weak_entries(entries: &mut [PageEntry], threshold: Score) {
-    for entry in entries {
-        entry.position.weak = entry.full_text_score() < threshold;
     }
 }

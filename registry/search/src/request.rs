@@ -9,9 +9,6 @@ use uuid::Uuid;
 use crate::agent_property::ExactFilter;
 use crate::vectors::VectorStore;
 
-/// The most searched words of a query; further ones are ignored, which a hint reports.
-pub const MAX_QUERY_WORDS: usize = 32;
-
 pub const MAX_HITS: usize = 1_000;
 
 /// The most explained hits, the first ones of a page.
@@ -22,6 +19,9 @@ pub const MAX_FILTER_VALUES: usize = 256;
 
 /// The most filters of which agents must pass one.
 pub const MAX_ANY_OF_FILTERS: usize = 16;
+
+/// Lifecycles found without a lifecycle filter.
+pub(super) const LISTED_LIFECYCLES: [&str; 2] = ["approved", "deprecated"];
 
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {

@@ -6,15 +6,15 @@ use std::collections::HashSet;
 
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::query::Explanation;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, Term};
 
 use super::analysis::AnalyzedQuery;
 use super::error::IndexError;
-use super::page_collector::PageEntry;
+use super::page_entry::PageEntry;
 use super::query_parser::ParsedQuery;
 use super::request::SortValue;
+use super::rescore_bonus::RescoreBonus;
 use super::schema::IndexFields;
 use super::statistics::CorpusStatistics;
 use super::text_layout::{is_other_texts_part, part_of_position};
@@ -72,57 +72,6 @@ enum WordKind {
     Stop,
     /// The exact form of a word, if its stem differs.
     ExactForm,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct RescoreBonus {
-    skill: Score,
-    /// The part that the score `skill` belongs to.
-    part: u32,
-    phrases: Score,
-    nearness: Score,
-    stop_words: Score,
-    exact_form: Score,
-}
-
-impl RescoreBonus {
-    pub fn sum(self) -> Score {
-        self.skill + self.phrases + self.nearness + self.stop_words + self.exact_form
-    }
-
-    /// The parts of the added score, which the explanation lists after the first score.
-    pub fn explanations(self) -> Vec<Explanation> {
-        [
-            ("the best skill", self.skill),
-            ("words in the order of the query", self.phrases),
-            ("words near each other", self.nearness),
-            ("stop words", self.stop_words),
-            ("words in their exact form", self.exact_form),
-        ]
-        .into_iter()
-        .filter(|(_, value)| *value > 0.0)
-        .map(|(what, value)| Explanation::new(what, value))
-        .collect()
-    }
-
-    /// The same parts as reasons in words; `skill_name` returns the name of a part's skill.
-    pub fn reasons(self, skill_name: impl Fn(u32) -> Option<String>) -> Vec<(String, Score)> {
-        let best = match skill_name(self.part) {
-            Some(name) => format!("skill {name} is the best matching part"),
-            None => "the agent's own texts are the best matching part".to_owned(),
-        };
-        [
-            (best.as_str(), self.skill),
-            ("words follow each other as in the query", self.phrases),
-            ("words of the query are near each other", self.nearness),
-            ("stop words of the query occur too", self.stop_words),
-            ("words occur exactly as written", self.exact_form),
-        ]
-        .into_iter()
-        .filter(|(_, value)| *value > 0.0)
-        .map(|(reason, value)| (reason.to_owned(), value))
-        .collect()
-    }
 }
 
 impl Rescorer {

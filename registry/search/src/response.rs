@@ -7,6 +7,7 @@ use a2a_registry_domain::facet::Facet;
 use uuid::Uuid;
 
 use super::request::SortPosition;
+use super::suggestion_kind::SuggestionKind;
 
 /// The most values listed for a facet; [`FacetCounts::other_count`] sums up the rest.
 pub const MAX_FACET_VALUES: usize = 50;
@@ -171,21 +172,4 @@ pub struct Suggestion {
     pub kind: SuggestionKind,
     /// Number of visible, listed agents with this text.
     pub count: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SuggestionKind {
-    Name,
-    Skill,
-    Tag,
-}
-
-impl SuggestionKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Skill => "skill",
-            Self::Tag => "tag",
-        }
-    }
 }

@@ -14,7 +14,7 @@ use super::document::{
     AgentDocument, MAX_OTHER_TEXT_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES,
 };
 use super::keys::{KeyField, KeyKind, encode_id};
-use super::response::SuggestionKind;
+use super::suggestion_kind::SuggestionKind;
 use super::text_folding::fold_text;
 use super::text_layout::{self, AgentTexts, JoinedTextsTokenizer, LAYOUT_TOKENIZER};
 
@@ -39,10 +39,6 @@ pub(super) const PROTOCOL_FACETS: [Facet; 6] = [
     Facet::InputMode,
     Facet::OutputMode,
 ];
-
-pub(super) const IDENTIFIER_COLUMN: &str = "identifier";
-
-pub(super) const ATTRIBUTE_COLUMN: &str = "attribute";
 
 /// The longest sort key by name, in bytes of the folded form.
 const MAX_NAME_KEY_BYTES: usize = 256;

@@ -47,7 +47,7 @@ pub(super) fn segment_vector_slots(
     if let Some(slots) = slot_cache.get(&key) {
         return Ok(slots);
     }
-    let ids = super::page_collector::AgentIdReader::open(reader)?;
+    let ids = super::agent_id_reader::AgentIdReader::open(reader)?;
     let slots: Arc<[u32]> = vectors
         .assign_slots((0..reader.max_doc()).map(|document| ids.get(document)))
         .into();

@@ -13,6 +13,7 @@ use tantivy::schema::{IndexRecordOption, Value as _};
 use tantivy::{DocAddress, DocSet as _, Score, TERMINATED, TantivyDocument, Term};
 use uuid::Uuid;
 
+use super::agent_id_reader::AgentIdReader;
 use super::analysis::indexed_words;
 use super::duplicate_groups::DuplicateGroups;
 use super::error::IndexError;
@@ -21,9 +22,10 @@ use super::filter::{DocumentFilter, filter_clauses};
 use super::filtered_query::FilteredQuery;
 use super::highlight::Highlighter;
 use super::languages::{LanguageSet, is_universal_stop_word};
-use super::page_collector::{AgentIdReader, PageCollector, PageEntry, SortKey};
+use super::page_collector::{PageCollector, SortKey};
+use super::page_entry::PageEntry;
 use super::request::{Filters, RequestedHitParts, SortPosition, SortValue};
-use super::rescore::RescoreBonus;
+use super::rescore_bonus::RescoreBonus;
 use super::response::{Duplicates, HitRow, MAX_DUPLICATES};
 use super::semantic_neighbors::segment_vector_slots;
 use super::statistics::{CorpusStatistics, QueryStatistics};
@@ -304,7 +306,7 @@ impl SimilarSearch<'_> {
             })
             .collect();
         entries.sort_by(|left, right| {
-            super::page_collector::compare_positions(&left.position, &right.position)
+            super::page_entry::compare_positions(&left.position, &right.position)
         });
         entries.truncate(limit);
         Ok(entries)

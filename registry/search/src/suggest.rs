@@ -12,8 +12,9 @@ use super::Index;
 use super::doc_bit_set::VisibleDocs;
 use super::error::IndexError;
 use super::keys::{KIND_BYTES, KeyField, KeyKind};
-use super::response::{Suggestion, SuggestionKind};
+use super::response::Suggestion;
 use super::schema::SUGGESTION_MARK;
+use super::suggestion_kind::SuggestionKind;
 use super::text_folding::fold_text;
 use super::visible_agents::{FirstVisibleTerms, KeyPrefix, SegmentTerm, VisibleAgentSet};
 

@@ -7,12 +7,13 @@ use tantivy::query::{
 use tantivy::schema::IndexRecordOption;
 use tantivy::{Score, Term};
 
-use super::analysis::{AnalyzedQuery, QueryWord, analyze_query, split_query_words};
+use super::analysis::{
+    AnalyzedQuery, MAX_QUERY_WORDS, QueryWord, analyze_query, split_query_words,
+};
 use super::explainable_query::ExplainableQuery;
 use super::filter::any_condition_clause;
 use super::ordered_intersection::OrderedIntersection;
 use super::query_parser::{Disjunction, ParsedQuery, QueryPart};
-use super::request::MAX_QUERY_WORDS;
 use super::schema::IndexFields;
 
 /// A query that matches any of the words.

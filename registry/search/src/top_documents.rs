@@ -3,7 +3,7 @@
 use tantivy::DocId;
 use uuid::Uuid;
 
-use super::page_collector::AgentIdReader;
+use super::agent_id_reader::AgentIdReader;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RankedDocument {

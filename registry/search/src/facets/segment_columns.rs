@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use a2a_registry_domain::facet::{Facet, FacetMap};
 use tantivy::SegmentReader;
 
-use super::super::page_collector::AgentIdReader;
+use super::super::agent_id_reader::AgentIdReader;
 use super::column_counting::FacetColumn;
 
 #[derive(Default)]

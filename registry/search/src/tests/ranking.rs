@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::page_collector::compare_positions;
+use crate::page_entry::compare_positions;
 use crate::rescore::RESCORED_COUNT;
 
 /// Number of matches: far more than are rescored, in several segments, with many equal scores.

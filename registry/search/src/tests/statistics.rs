@@ -97,7 +97,7 @@ fn first_scores(index: &Index, request: &SearchRequest) -> Vec<(Uuid, f32)> {
     let found = compiled.searcher.search(&*compiled.query, &best).unwrap();
     let found = found.into_iter().map(|(score, address)| {
         let reader = compiled.searcher.segment_reader(address.segment_ord);
-        let ids = crate::page_collector::AgentIdReader::open(reader).unwrap();
+        let ids = crate::agent_id_reader::AgentIdReader::open(reader).unwrap();
         (ids.get(address.doc_id), score)
     });
     found.collect()
