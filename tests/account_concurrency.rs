@@ -21,7 +21,7 @@ use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::providers::{AccountGrant, TokenSubject};
 use a2a_registry_core::visibility::caller::{Caller, Credential};
 use a2a_registry_domain::role::{Permission, Role};
-use a2a_registry_http::sessions::sign_in_attempts::CompletedAttempt;
+use a2a_registry_http::sessions::sign_in_attempts::CompletedSignIn;
 use a2a_registry_http::sessions::{
     SessionClient, begin_session_with_provider, begin_session_with_token, session_list,
     session_revoke,
@@ -245,7 +245,7 @@ async fn many_accounts_in_many_groups_are_read_and_set(url: &str) {
             account_id: id(account),
         })
     });
-    write.insert_members(all.collect()).await.unwrap();
+    write.insert_group_members(all.collect()).await.unwrap();
     write.commit().await.unwrap();
     let accounts: Vec<Uuid> = (0..ACCOUNTS).map(id).collect();
     let found = groups_by_account(&registry.store, &accounts).await.unwrap();
@@ -509,7 +509,7 @@ async fn an_attempt_to_sign_in_begins_one_session(url: &str) {
         .unwrap()
         .unwrap();
     let begin = async |on: &InProcessRegistry, state: &str| {
-        let attempt = CompletedAttempt {
+        let attempt = CompletedSignIn {
             state_hash: state.into(),
             issuer: "https://login.example".into(),
         };

@@ -134,7 +134,7 @@ async fn newer_claims_that_do_not_let_somebody_in_end_everything(url: &str) {
         .await
         .unwrap()
         .unwrap();
-    assert!(!row.is_active() && row.roles().unwrap().is_empty());
+    assert!(!row.is_account_active() && row.account_roles().unwrap().is_empty());
     assert!(
         feed_by_account(&registry.store, row.id)
             .await
@@ -245,7 +245,7 @@ async fn roles_that_an_admin_has_set_rest_until_the_next_sign_in(url: &str) {
         .unwrap()
         .unwrap();
     assert_eq!(row.roles.as_deref(), Some("publisher,curator"));
-    assert!(!row.is_active());
+    assert!(!row.is_account_active());
     let back = sign_in_holder(&registry, &holder("1", &["leads"], 20))
         .await
         .unwrap();
@@ -382,7 +382,7 @@ async fn of_claims_that_come_at_once_the_newest_count(url: &str) {
             .await
             .unwrap()
             .unwrap();
-        assert_eq!(row.is_active(), !last_ends);
+        assert_eq!(row.is_account_active(), !last_ends);
         begin += 10;
     }
 }

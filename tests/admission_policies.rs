@@ -10,9 +10,11 @@ use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::policies::policy_job::run_policy_job_once;
-use a2a_registry_core::policies::waivers::{WaiverQuery, waiver_end, waiver_grant, waiver_list};
+use a2a_registry_core::policies::waivers::{
+    WaiverQuery, end_active_waiver, waiver_grant, waiver_list,
+};
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
+use a2a_registry_core::search::policy_rollout::roll_out_newest_policies;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
 use time::Duration;
@@ -58,7 +60,11 @@ pub(crate) async fn apply_policies(registry: &InProcessRegistry, texts: &[(&str,
 }
 
 async fn follow(registry: &InProcessRegistry) {
-    assert!(roll_out_newest_set(&registry.app, || false).await.unwrap());
+    assert!(
+        roll_out_newest_policies(&registry.app, || false)
+            .await
+            .unwrap()
+    );
     run_policy_job_once(&registry.app, || false).await.unwrap();
     registry.catch_up().await;
 }
@@ -432,11 +438,11 @@ async fn a_waiver_lifts_one_policy_for_one_content_until_it_ends(url: &str) {
     )
     .await
     .unwrap();
-    waiver_end(&registry.app, &registry.admin, back.id)
+    end_active_waiver(&registry.app, &registry.admin, back.id)
         .await
         .unwrap();
     assert_eq!(registry.holds(payer).await, ["policy"]);
-    let twice = waiver_end(&registry.app, &registry.admin, back.id)
+    let twice = end_active_waiver(&registry.app, &registry.admin, back.id)
         .await
         .unwrap_err();
     assert_eq!(twice.kind, ErrorKind::NotFound);
@@ -506,7 +512,11 @@ async fn one_agent_that_cannot_be_settled_stops_no_other(url: &str) {
         .reject_row_updates("agents", "domain", "a.agents-test.com")
         .await;
     crate::policies::put_policies(&registry, &[OPEN, NO_PAYMENTS]).await;
-    assert!(roll_out_newest_set(&registry.app, || false).await.unwrap());
+    assert!(
+        roll_out_newest_policies(&registry.app, || false)
+            .await
+            .unwrap()
+    );
     assert!(run_policy_job_once(&registry.app, || false).await.is_err());
     assert!(registry.holds(agents[0]).await.is_empty());
     assert_eq!(registry.holds(agents[1]).await, ["policy"]);
@@ -569,7 +579,7 @@ async fn a_waiver_of_finding_shows_the_agent(url: &str) {
     .unwrap();
     registry.catch_up().await;
     assert!(is_listed(&registry, payer).await);
-    waiver_end(&registry.app, &registry.admin, granted.id)
+    end_active_waiver(&registry.app, &registry.admin, granted.id)
         .await
         .unwrap();
     registry.catch_up().await;
@@ -619,8 +629,8 @@ async fn replicas_hold_an_agent_once(url: &str) {
         .id;
     assert_eq!(other.holds(late).await, ["policy"]);
     let (one, two) = tokio::join!(
-        roll_out_newest_set(&registry.app, || false),
-        roll_out_newest_set(&other.app, || false)
+        roll_out_newest_policies(&registry.app, || false),
+        roll_out_newest_policies(&other.app, || false)
     );
     assert!(one.unwrap() && two.unwrap());
     let (one, two) = tokio::join!(

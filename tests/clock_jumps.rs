@@ -6,7 +6,7 @@ use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_registry_api::Vouch;
 use a2a_registry_core::crawl::ingest::ingest_outcomes;
 use a2a_registry_core::crawl::job::lease_visits;
-use a2a_registry_core::domains::actions::{domain_recrawl, domain_vouch};
+use a2a_registry_core::domains::actions::{domain_recrawl, vouch_for_domain};
 use a2a_registry_core::visits::leases::release_visits;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_store::entity::{domain, proof, source};
@@ -51,7 +51,7 @@ async fn stage_whose_clock_was_ahead(url: &str) -> InProcessRegistry {
         account: None,
     };
     let admin = &registry.admin;
-    domain_vouch(&registry.app, admin, &name(2), &vouch)
+    vouch_for_domain(&registry.app, admin, &name(2), &vouch)
         .await
         .unwrap();
     let recrawl = a2a_registry_api::Recrawl { full: true };

@@ -22,7 +22,7 @@ use a2a_registry_core::collections::actions::{
 };
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::search::{lookup_agents, search_agents, suggest};
+use a2a_registry_core::search::{lookup_agents, search_agents, suggest_completions};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::ownership::DomainState;
@@ -102,7 +102,7 @@ async fn group_of(registry: &InProcessRegistry, origin: &str, name: &str, member
         group_id: id,
         account_id: member.require_account().unwrap().id,
     };
-    write.insert_members(vec![member]).await.unwrap();
+    write.insert_group_members(vec![member]).await.unwrap();
     write.commit().await.unwrap();
 }
 
@@ -510,7 +510,7 @@ pub(crate) async fn exposures(
         ..LookupQuery::default()
     };
     let beginning = SuggestQuery { q: "zebr".into() };
-    let completed = suggest(app, caller, &beginning).await.unwrap();
+    let completed = suggest_completions(app, caller, &beginning).await.unwrap();
     BTreeMap::from([
         ("hit", !list.agents.is_empty()),
         ("total", list.total > 0),

@@ -8,7 +8,9 @@ mod sweep;
 
 use a2a_registry_api::Hit;
 use a2a_registry_domain::facet::Facet;
-use a2a_registry_http::routes::openapi::operations::{ApiOperation, all_operations as operations};
+use a2a_registry_http::routes::openapi::operations::{
+    ApiOperation, all_api_operations as operations,
+};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Stored cards whose bytes are not those of their digest any more (docs/model.md#storage).
 
 use a2a_registry_core::agents::cards::{convert_agent_card, load_agent_card};
-use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_core::agents::diff::{VersionDiffQuery, agent_diff};
 use a2a_registry_core::crawl::derivation::rederive_version_page;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::events::list::load_events_after;
@@ -64,7 +64,7 @@ async fn derive_all_again(store: &Store) {
 /// The kind of failure of every way to the bytes of an agent's card. No message may say what is wrong.
 async fn failures(stage: &InProcessRegistry, agent: Uuid, digest: &str) -> Vec<Option<ErrorKind>> {
     let (app, anyone, id) = (&stage.app, Caller::default(), agent.to_string());
-    let query = DiffQuery::default();
+    let query = VersionDiffQuery::default();
     let outcomes = [
         load_agent_card(app, &anyone, &id, None).await.map(drop),
         load_agent_card(app, &anyone, &id, Some(digest))

@@ -8,7 +8,7 @@ use a2a_registry_core::reviews::resume::agent_resume;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::Store;
-use a2a_registry_store::events::{NewEvent, events_after, highest_seq};
+use a2a_registry_store::events::{NewEvent, events_after, highest_event_seq};
 use a2a_registry_store::settings::setting_value;
 use tokio::sync::{Barrier, oneshot};
 
@@ -126,7 +126,7 @@ async fn a_follower_sees_every_event_once(url: &str) {
                         .unwrap();
                     write.commit().await.unwrap();
                     assert!(
-                        highest_seq(&store).await.unwrap() >= seq,
+                        highest_event_seq(&store).await.unwrap() >= seq,
                         "its own write is visible"
                     );
                 }
@@ -179,7 +179,7 @@ async fn a_follower_sees_every_event_once(url: &str) {
 /// Without events no number is used; an event of a rolled-back transaction never existed.
 async fn an_uncommitted_event_is_never_seen(url: &str) {
     let store = Store::open(&store_options(url)).await.unwrap();
-    assert_eq!(highest_seq(&store).await.unwrap(), 0);
+    assert_eq!(highest_event_seq(&store).await.unwrap(), 0);
     let write = store.begin_write().await.unwrap();
     assert_eq!(write.append_events(Vec::new()).await.unwrap(), None);
     write.append_events(vec![event("never")]).await.unwrap();

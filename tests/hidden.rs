@@ -6,7 +6,7 @@ use a2a_registry_api::{
 };
 use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::agents::cards::load_agent_card;
-use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_core::agents::diff::{VersionDiffQuery, agent_diff};
 use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::agents::similar::{SimilarAgentsQuery, agent_similar};
@@ -18,7 +18,7 @@ use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::policies::access_decision::decide_access;
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::reviews::reports::agent_report;
+use a2a_registry_core::reviews::reports::report_agent;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
@@ -98,7 +98,7 @@ async fn compare_all(registry: &InProcessRegistry, who: &Caller, hidden: &str) {
         .await;
     }
     assert_same_reads("diff", hidden, missing, async |name: &str| {
-        agent_diff(app, who, name, &DiffQuery::default()).await
+        agent_diff(app, who, name, &VersionDiffQuery::default()).await
     })
     .await;
     assert_same_reads("similar", hidden, missing, async |name: &str| {
@@ -120,7 +120,7 @@ async fn compare_all(registry: &InProcessRegistry, who: &Caller, hidden: &str) {
             reason: "a test".into(),
             contact: String::new(),
         };
-        agent_report(app, who, name, &new).await
+        report_agent(app, who, name, &new).await
     })
     .await;
     assert_same_reads("domain", HIDDEN, MISSING, async |name: &str| {

@@ -237,7 +237,7 @@ async fn an_expired_lease_can_be_taken_by_any_crawler(url: &str) {
     assert_eq!(lease(&store, NOW + LEASE + 1, 2, 9).await.len(), ids.len());
     // The crawler that held the expired lease can no longer return it.
     store
-        .release_visits(
+        .release_visit_leases(
             &ids.iter().map(|id| (*id, 1)).collect::<Vec<_>>(),
             None,
             NOW,
@@ -252,9 +252,9 @@ async fn only_the_current_lease_returns_a_visit(url: &str) {
     let store = Store::open(&store_options(url)).await.unwrap();
     let ids = with_domains(&store, 3).await;
     assert_eq!(lease(&store, NOW, 5, 9).await.len(), 3);
-    store.release_visits(&[], None, NOW).await.unwrap();
+    store.release_visit_leases(&[], None, NOW).await.unwrap();
     store
-        .release_visits(&[(ids[0], 5), (ids[1], 6), (ids[2] + 1000, 5)], None, NOW)
+        .release_visit_leases(&[(ids[0], 5), (ids[1], 6), (ids[2] + 1000, 5)], None, NOW)
         .await
         .unwrap();
     assert_eq!(lease(&store, NOW, 7, 9).await, [ids[0]]);
@@ -270,7 +270,7 @@ async fn a_returned_visit_may_pause(url: &str) {
     let ids = with_domains(&store, 1).await;
     assert_eq!(lease(&store, NOW, 5, 9).await, ids);
     store
-        .release_visits(&[(ids[0], 5)], Some(NOW + 7), NOW)
+        .release_visit_leases(&[(ids[0], 5)], Some(NOW + 7), NOW)
         .await
         .unwrap();
     assert!(lease(&store, NOW + 6, 6, 9).await.is_empty());
@@ -314,7 +314,7 @@ async fn an_address_block_has_at_most_two_visits(url: &str) {
         "the block is full"
     );
     first
-        .release_visits(&[(ids[0], 1), (ids[5], 1)], Some(NOW), NOW)
+        .release_visit_leases(&[(ids[0], 1), (ids[5], 1)], Some(NOW), NOW)
         .await
         .unwrap();
     let mut stores = vec![first.clone()];
@@ -524,7 +524,10 @@ async fn returned_visits_of_a_bulk_do_not_come_back_before_others(url: &str) {
     assert_eq!(lease(&store, NOW, 5, 4).await, returned);
     let held: Vec<(i64, i64)> = returned.iter().map(|id| (*id, 5)).collect();
     let rest = NOW + 60;
-    store.release_visits(&held, Some(rest), rest).await.unwrap();
+    store
+        .release_visit_leases(&held, Some(rest), rest)
+        .await
+        .unwrap();
     let others = request(&store, "b", true, 10..14).await;
     let made = lease(&store, rest, 6, 4).await;
     let of_others = made.iter().filter(|id| others.contains(id)).count();
@@ -595,7 +598,7 @@ async fn an_aborted_visit_waits_for_its_hosts_pause(url: &str) {
         .await
         .unwrap();
     store
-        .release_visits(&[(ids[0], 5), (ids[1], 5)], None, NOW + 60)
+        .release_visit_leases(&[(ids[0], 5), (ids[1], 5)], None, NOW + 60)
         .await
         .unwrap();
     assert_eq!(lease(&store, NOW, 6, 9).await, [ids[1]]);

@@ -11,7 +11,7 @@ use a2a_registry_api::{Act, AgentList};
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::embeddings::embedding_progress;
 use a2a_registry_core::embeddings::model_indexer::{
-    IndexerStepResult, ModelIndexer, open_indexer, purge_unused_models, run_indexer_step,
+    EmbeddingStepResult, ModelIndexer, open_model_indexer, purge_unused_models, run_embedding_step,
 };
 use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
@@ -136,12 +136,13 @@ async fn patient(url: &str) -> InProcessRegistry {
 
 async fn open(registry: &InProcessRegistry, encoder: &Arc<ScriptedEncoder>) -> ModelIndexer {
     let encoder: Arc<dyn Embedder> = Arc::clone(encoder) as _;
-    open_indexer(&registry.app, encoder).await.unwrap()
+    open_model_indexer(&registry.app, encoder).await.unwrap()
 }
 
 /// Lets a model embed every agent.
 async fn finish(registry: &InProcessRegistry, embedding: &mut ModelIndexer) {
-    while run_indexer_step(&registry.app, embedding).await.unwrap() != IndexerStepResult::Idle {}
+    while run_embedding_step(&registry.app, embedding).await.unwrap() != EmbeddingStepResult::Idle {
+    }
 }
 
 async fn search_with_mode(registry: &InProcessRegistry, q: &str, mode: Option<&str>) -> AgentList {
@@ -365,10 +366,10 @@ async fn a_restart_embeds_nothing_again(url: &str) {
     let encoder = ScriptedEncoder::new("first", 0);
     let mut embedding = open(&registry, &encoder).await;
     assert!(matches!(
-        run_indexer_step(&registry.app, &mut embedding)
+        run_embedding_step(&registry.app, &mut embedding)
             .await
             .unwrap(),
-        IndexerStepResult::Progress(3)
+        EmbeddingStepResult::Progress(3)
     ));
     assert!(!embedding.is_complete());
     drop(embedding);
@@ -537,7 +538,7 @@ async fn a_failed_embedding_step_is_retried(url: &str) {
     encoder.behave(EncoderBehaviour::Away);
     let mut embedding = open(&registry, &encoder).await;
     assert!(
-        run_indexer_step(&registry.app, &mut embedding)
+        run_embedding_step(&registry.app, &mut embedding)
             .await
             .is_err()
     );
@@ -570,7 +571,7 @@ async fn one_refused_text_does_not_stop_the_others(url: &str) {
     encoder.behave(EncoderBehaviour::RefusesAll);
     let mut embedding = open(&registry, &encoder).await;
     assert!(
-        run_indexer_step(&registry.app, &mut embedding)
+        run_embedding_step(&registry.app, &mut embedding)
             .await
             .is_err()
     );

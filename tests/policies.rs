@@ -29,8 +29,10 @@ use a2a_registry_core::policies::sets::{
 };
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::search::indexing::apply_next_events;
-use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
-use a2a_registry_core::search::{count_public_agents, lookup_agents, search_agents, suggest};
+use a2a_registry_core::search::policy_rollout::roll_out_newest_policies;
+use a2a_registry_core::search::{
+    count_public_agents, lookup_agents, search_agents, suggest_completions,
+};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
 use uuid::Uuid;
@@ -156,7 +158,7 @@ async fn exposures(
     };
     let looked_up = lookup_agents(app, caller, &url).await;
     let beginning = SuggestQuery { q: "quoru".into() };
-    let completed = suggest(app, caller, &beginning).await.unwrap();
+    let completed = suggest_completions(app, caller, &beginning).await.unwrap();
     let similar = agent_similar(
         app,
         caller,
@@ -758,7 +760,11 @@ async fn each_replica_switches_by_itself() {
     assert_eq!(in_force(&second).await, 0);
     assert_eq!(all_found(&second, &nobody).await.len(), 1);
     while apply_next_events(&second.app).await.unwrap() {}
-    assert!(roll_out_newest_set(&second.app, || false).await.unwrap());
+    assert!(
+        roll_out_newest_policies(&second.app, || false)
+            .await
+            .unwrap()
+    );
     assert_eq!(in_force(&second).await, number);
     assert!(all_found(&second, &nobody).await.is_empty());
     let third = first.second_process().await;

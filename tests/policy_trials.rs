@@ -6,7 +6,7 @@ use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::policies::dry_run::policy_dry_run;
+use a2a_registry_core::policies::dry_run::load_policy_dry_run;
 use a2a_registry_core::policies::policy_cases::policies_test;
 use a2a_registry_core::policies::policy_job::run_policy_job_once;
 use a2a_registry_core::policies::preview::policies_preview;
@@ -119,7 +119,7 @@ async fn a_dry_run_tells_what_it_would_have_changed(url: &str) {
     apply_policies(&registry, &[OPEN, ("hide", hide), ("admit-all", admit)]).await;
     let told = async |policy: &str| {
         run_policy_job_once(&registry.app, || false).await.unwrap();
-        policy_dry_run(&registry.app, &registry.admin, policy)
+        load_policy_dry_run(&registry.app, &registry.admin, policy)
             .await
             .unwrap()
     };
@@ -164,11 +164,11 @@ async fn a_dry_run_tells_what_it_would_have_changed(url: &str) {
     assert_eq!(told("hide").await.days.len(), 2);
     apply_policies(&registry, &[OPEN, ("hide", &format!("// again\n{hide}"))]).await;
     assert_eq!(told("hide").await.answers, 0);
-    let unknown = policy_dry_run(&registry.app, &registry.admin, "nothing")
+    let unknown = load_policy_dry_run(&registry.app, &registry.admin, "nothing")
         .await
         .unwrap_err();
     assert_eq!(unknown.kind, ErrorKind::NotFound);
-    let reader = policy_dry_run(&registry.app, &reader, "hide")
+    let reader = load_policy_dry_run(&registry.app, &reader, "hide")
         .await
         .unwrap_err();
     assert_eq!(reader.kind, ErrorKind::Forbidden);

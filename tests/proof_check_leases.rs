@@ -51,7 +51,7 @@ async fn lease_check(store: &Store, now: i64) -> Option<DueCheck> {
         registered_before: now - 60 * SECOND,
         overdue_since: now - 600 * SECOND,
     };
-    store.lease_check(&request).await.unwrap()
+    store.lease_due_check(&request).await.unwrap()
 }
 
 async fn end_check(store: &Store, check: &DueCheck, now: i64) {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_registry_api::search_query::{SearchQuery, SuggestQuery};
 use a2a_registry_core::domains::withdrawal::domain_delete;
-use a2a_registry_core::search::{self, count_public_agents, suggest};
+use a2a_registry_core::search::{self, count_public_agents, suggest_completions};
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ async fn search(registry: &InProcessRegistry, caller: &Caller, query: &SearchQue
 
 async fn suggestions(registry: &InProcessRegistry, prefix: &str) -> String {
     let query = SuggestQuery { q: prefix.into() };
-    let found = suggest(&registry.app, &Caller::default(), &query)
+    let found = suggest_completions(&registry.app, &Caller::default(), &query)
         .await
         .unwrap();
     serde_json::to_string(&found).unwrap()

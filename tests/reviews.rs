@@ -20,7 +20,7 @@ use a2a_registry_core::reviews::decisions::{approval_withdraw, review_approve, r
 use a2a_registry_core::reviews::inbox::{load_inbox, mark_news_read};
 use a2a_registry_core::reviews::list::{ReviewListFilter, review_list, review_show};
 use a2a_registry_core::reviews::notes::comment_add;
-use a2a_registry_core::reviews::reports::agent_report;
+use a2a_registry_core::reviews::reports::report_agent;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Role;
@@ -292,7 +292,7 @@ async fn a_decision_says_what_is_served(url: &str) {
         reason: "It lies.".into(),
         contact: String::new(),
     };
-    agent_report(
+    report_agent(
         &registry.app,
         &Caller::default(),
         &agent.to_string(),
@@ -447,7 +447,7 @@ async fn a_report_hides_nothing_and_its_review_can(url: &str) {
             reason: "It answers nonsense.".into(),
             contact: "mailto:me@b.example".into(),
         };
-        async move { agent_report(&app, &caller, &agent, &new).await }
+        async move { report_agent(&app, &caller, &agent, &new).await }
     };
     let id = agent.id.to_string();
     for caller in [reader.clone(), Caller::default()] {
@@ -612,7 +612,7 @@ async fn what_waits_is_found_behind_hundreds_that_others_decide(url: &str) {
             at: 1,
             counted: None,
         };
-        write.upsert_approval(row).await.unwrap();
+        write.upsert_review_approval(row).await.unwrap();
     }
     write.commit().await.unwrap();
     let of_ann = load_inbox(&registry.app, &ann).await.unwrap().reviews;

@@ -52,7 +52,7 @@ fn agent_row(id: u128, domain_id: i64) -> agent::Model {
     agent::Model {
         tls: true,
         last_seen_at: None,
-        ..agent::Model::new(
+        ..agent::Model::new_agent(
             Uuid::from_u128(id),
             domain_id,
             name,
@@ -304,7 +304,14 @@ async fn tokens_end_when_revoked_or_expired(url: &str) {
         .await
         .unwrap();
     let curator = authenticate_token(app, &made.secret).await.unwrap();
-    assert!(curator.account.as_ref().unwrap().roles.has(Role::Curator));
+    assert!(
+        curator
+            .account
+            .as_ref()
+            .unwrap()
+            .roles
+            .contains(Role::Curator)
+    );
     let again = token_create(app, admin, &new("curator", None, None))
         .await
         .unwrap();

@@ -105,7 +105,7 @@ fn schemes_by_name(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
 /// ```
 pub fn has_unreadable_auth(card: &AgentCard) -> bool {
     !describes_credentials(card)
-        && informal_credentials::combined_requirement(&card.unknown).is_required()
+        && informal_credentials::combined_credential_requirement(&card.unknown).is_required()
 }
 
 /// Whether the card describes credentials: a scheme that it declares or requires needs some.

@@ -6,7 +6,7 @@ named_enum! {
     /// The wire format of a card, determined by its form first and by the declared version second.
     ///
     /// [`Family::as_str`] returns the stable name under which the family is stored and displayed.
-    pub enum Family {
+    pub enum CardFamily {
         /// `0.1`: `authentication` beside `url`, or declared 0.1.
         V0_1 = "0.1",
         /// `0.2`: declared 0.2, or members such as `securitySchemes` beside `url` without any version.
@@ -43,9 +43,12 @@ mod tests {
 
     #[test]
     fn names_lead_back_to_their_family() {
-        for family in Family::ALL {
+        for family in CardFamily::ALL {
             assert_eq!(family.as_str().parse(), Ok(family));
         }
-        assert_eq!("2.0".parse::<Family>(), Err(UnknownFamily("2.0".into())));
+        assert_eq!(
+            "2.0".parse::<CardFamily>(),
+            Err(UnknownFamily("2.0".into()))
+        );
     }
 }

@@ -77,7 +77,7 @@ pub fn ranked_interfaces<'a>(
                     let is_first = list.is_empty() && version.is_some();
                     list.push(ranked(
                         Some(binding_index),
-                        rank_reason(interface, is_first),
+                        interface_rank_reason(interface, is_first),
                     ));
                 }
             }
@@ -160,7 +160,7 @@ fn is_callable_address(interface: &Interface) -> bool {
         .is_ok_and(|url| url.has_host() && (!is_http || matches!(url.scheme(), "http" | "https")))
 }
 
-fn rank_reason(interface: &Interface, is_first: bool) -> String {
+fn interface_rank_reason(interface: &Interface, is_first: bool) -> String {
     let order_phrase = match (interface.protocol_version.as_deref(), is_first) {
         (Some(_), true) => "the first in the card's order that the client supports",
         (Some(_), false) => "the next in the card's order",

@@ -35,7 +35,7 @@ pub(crate) fn parse_json(
     nul_handling: NulHandling,
     out: &mut FindingCollector,
 ) -> Result<JsonDocument, ParseError> {
-    parse_tree(bytes, nul_handling, DuplicateNameHandling::Last, out)
+    parse_json_tree(bytes, nul_handling, DuplicateNameHandling::Last, out)
 }
 
 /// Parses a document with everything that any parser could see in it: U+0000 and repeated members are kept.
@@ -43,7 +43,7 @@ pub(crate) fn parse_json(
 /// The last of several members with one name keeps the name; each earlier one is renamed to its name, U+0000 and a
 /// number. A U+0000 in a name of the document itself is doubled, so that no two documents give the same tree.
 pub(crate) fn parse_json_with_duplicates(bytes: &[u8]) -> Result<JsonDocument, ParseError> {
-    parse_tree(
+    parse_json_tree(
         bytes,
         NulHandling::Keep,
         DuplicateNameHandling::All,
@@ -57,7 +57,7 @@ enum DuplicateNameHandling {
     All,
 }
 
-fn parse_tree(
+fn parse_json_tree(
     bytes: &[u8],
     nul_handling: NulHandling,
     duplicate_names: DuplicateNameHandling,
@@ -93,9 +93,9 @@ fn parse_tree(
         && scan_result.inexact_number.is_none();
 
     let mut parser = serde_json::Deserializer::from_slice(&scan_result.bytes);
-    let root_seed = NodeSeed {
+    let root_seed = JsonNodeSeed {
         pointer: &JsonPointer::Root,
-        state: &mut TreeBuilderState {
+        state: &mut JsonTreeBuilderState {
             nul_handling,
             duplicate_names,
             exact: &mut exact,
@@ -179,14 +179,14 @@ fn line_and_column(bytes: &[u8], offset: usize) -> (usize, usize) {
     (line, column)
 }
 
-struct TreeBuilderState<'s> {
+struct JsonTreeBuilderState<'s> {
     nul_handling: NulHandling,
     duplicate_names: DuplicateNameHandling,
     exact: &'s mut bool,
     out: &'s mut FindingCollector,
 }
 
-impl TreeBuilderState<'_> {
+impl JsonTreeBuilderState<'_> {
     /// Reports U+0000 and hidden characters in a text or a name, and replaces U+0000 where required.
     fn check_and_clean_text(&mut self, pointer: &JsonPointer<'_>, mut text: String) -> String {
         if !hidden_characters::has_hidden_characters(&text) {
@@ -205,12 +205,12 @@ impl TreeBuilderState<'_> {
     }
 }
 
-struct NodeSeed<'p, 's, 'f> {
+struct JsonNodeSeed<'p, 's, 'f> {
     pointer: &'p JsonPointer<'p>,
-    state: &'s mut TreeBuilderState<'f>,
+    state: &'s mut JsonTreeBuilderState<'f>,
 }
 
-impl<'de> DeserializeSeed<'de> for NodeSeed<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for JsonNodeSeed<'_, '_, '_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -218,7 +218,7 @@ impl<'de> DeserializeSeed<'de> for NodeSeed<'_, '_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for NodeSeed<'_, '_, '_> {
+impl<'de> Visitor<'de> for JsonNodeSeed<'_, '_, '_> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -262,7 +262,7 @@ impl<'de> Visitor<'de> for NodeSeed<'_, '_, '_> {
         let mut list = Vec::new();
         loop {
             let pointer = self.pointer.element(list.len());
-            let seed = NodeSeed {
+            let seed = JsonNodeSeed {
                 pointer: &pointer,
                 state: &mut *self.state,
             };
@@ -292,7 +292,7 @@ impl<'de> Visitor<'de> for NodeSeed<'_, '_, '_> {
                 }
             }
             let pointer = self.pointer.member(&name);
-            let value = members.next_value_seed(NodeSeed {
+            let value = members.next_value_seed(JsonNodeSeed {
                 pointer: &pointer,
                 state: &mut *self.state,
             })?;

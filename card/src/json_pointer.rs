@@ -36,7 +36,7 @@ impl<'a> JsonPointer<'a> {
         match self {
             JsonPointer::Root => true,
             JsonPointer::Name(parent, name) => {
-                parent.write_segments(text) && write_segment(text, name)
+                parent.write_segments(text) && write_pointer_segment(text, name)
             }
             JsonPointer::Index(parent, index) => {
                 parent.write_segments(text) && {
@@ -47,15 +47,15 @@ impl<'a> JsonPointer<'a> {
             }
             JsonPointer::NestedName(parent, outer, name) => {
                 parent.write_segments(text)
-                    && write_segment(text, outer)
-                    && write_segment(text, name)
+                    && write_pointer_segment(text, outer)
+                    && write_pointer_segment(text, name)
             }
         }
     }
 }
 
 /// Appends one escaped segment, unless that makes the pointer too long.
-fn write_segment(text: &mut String, name: &str) -> bool {
+fn write_pointer_segment(text: &mut String, name: &str) -> bool {
     if text.len() + name.len() > MAX_POINTER_BYTES {
         return false;
     }

@@ -22,10 +22,10 @@ pub(crate) struct JsonScanResult<'a> {
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct TooDeep;
+pub(crate) struct JsonTooDeep;
 
 /// Scans the bytes; malformed JSON is ignored, because the parser describes it better.
-pub(crate) fn scan_json(bytes: &[u8]) -> Result<JsonScanResult<'_>, TooDeep> {
+pub(crate) fn scan_json(bytes: &[u8]) -> Result<JsonScanResult<'_>, JsonTooDeep> {
     let mut scan_result = JsonScanResult {
         bytes: Cow::Borrowed(bytes),
         lone_surrogate: None,
@@ -43,7 +43,7 @@ pub(crate) fn scan_json(bytes: &[u8]) -> Result<JsonScanResult<'_>, TooDeep> {
             b'{' | b'[' => {
                 depth += 1;
                 if depth > MAX_DEPTH {
-                    return Err(TooDeep);
+                    return Err(JsonTooDeep);
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
@@ -182,7 +182,7 @@ mod tests {
     fn depth_is_counted_outside_strings_only() {
         let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
         assert!(scan_json(deep(MAX_DEPTH).as_bytes()).is_ok());
-        assert_eq!(scan_json(deep(MAX_DEPTH + 1).as_bytes()), Err(TooDeep));
+        assert_eq!(scan_json(deep(MAX_DEPTH + 1).as_bytes()), Err(JsonTooDeep));
         assert!(scan_json(format!("[\"{}\\\"[\"]", "[".repeat(100)).as_bytes()).is_ok());
         assert!(scan_json(format!("[{}]", "[],".repeat(100)).as_bytes()).is_ok());
     }

@@ -87,7 +87,7 @@ pub use diff::{
 pub use digest::{bytes_digest, content_digest};
 pub use exact_json::{canonical_json, parse_exact_json};
 pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, skill_tags};
-pub use family::{Family, UnknownFamily};
+pub use family::{CardFamily, UnknownFamily};
 pub use finding::{Finding, MAX_FINDINGS};
 pub use hidden_characters::terminal_safe_json;
 pub use interface_ranking::{RankedInterface, SupportedBinding, ranked_interfaces};

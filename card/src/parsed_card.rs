@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::finding::{Finding, FindingCollector};
 use crate::json_document::{self, NulHandling};
 use crate::parse_error::ParseError;
-use crate::{AgentCard, Family, wire};
+use crate::{AgentCard, CardFamily, wire};
 
 /// A parsed card, with facts about its wire format and findings.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,7 +13,7 @@ pub struct ParsedCard {
     /// The model of the card.
     pub card: AgentCard,
     /// The wire format of the document.
-    pub family: Family,
+    pub family: CardFamily,
     /// The feature of the card that determined the wire format, as a phrase for people.
     pub reason: &'static str,
     /// Whether the card declares no protocol version, so that its flat address gets the version of the wire format.
@@ -37,7 +37,7 @@ pub fn parse_card(bytes: &[u8]) -> Result<ParsedCard, ParseError> {
             ),
         });
     };
-    let wire_card = wire::read_card(members, &mut findings)?;
+    let wire_card = wire::decode_card(members, &mut findings)?;
     Ok(ParsedCard {
         card: wire_card.card,
         family: wire_card.family,

@@ -43,10 +43,10 @@ pub fn sarif_results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) -> 
         .collect();
     let regions = value_regions(bytes, &pointers);
     let results = findings.iter().zip(regions).map(|(finding, region)| {
-        let region = region.map_or_else(first_line_region, region_object);
-        let mut location = physical_location(artifact_uri, &region);
+        let region = region.map_or_else(first_line_region, sarif_region);
+        let mut location = sarif_physical_location(artifact_uri, &region);
         if !finding.pointer.is_empty() {
-            location["logicalLocations"] = json!([logical_location(&finding.pointer)]);
+            location["logicalLocations"] = json!([sarif_logical_location(&finding.pointer)]);
         }
         let message = finding_message(finding);
         let mut result = new_sarif_result(&finding.rule, finding.severity, &message, location);
@@ -68,7 +68,7 @@ pub fn parse_error_sarif_log(artifact_uri: &str, error: &ParseError, tool_versio
         ParseError::NotJson { line, .. } => (*line).max(1),
         _ => 1,
     };
-    let location = physical_location(artifact_uri, &json!({"startLine": line}));
+    let location = sarif_physical_location(artifact_uri, &json!({"startLine": line}));
     let rule = error.rule();
     let text = format!("{error}. To fix it, {}.", rule.hint);
     new_sarif_log(
@@ -78,7 +78,7 @@ pub fn parse_error_sarif_log(artifact_uri: &str, error: &ParseError, tool_versio
 }
 
 fn new_sarif_log(results: Vec<Value>, tool_version: &str) -> Value {
-    let descriptors: Vec<Value> = all_rules().iter().map(rule_descriptor).collect();
+    let descriptors: Vec<Value> = all_rules().iter().map(sarif_rule_descriptor).collect();
     json!({
         "$schema": SARIF_SCHEMA_URL,
         "version": "2.1.0",
@@ -90,7 +90,7 @@ fn new_sarif_log(results: Vec<Value>, tool_version: &str) -> Value {
     })
 }
 
-fn rule_descriptor(rule: &Rule) -> Value {
+fn sarif_rule_descriptor(rule: &Rule) -> Value {
     json!({
         "id": rule.id,
         "shortDescription": {"text": escape_sarif_message(rule.summary)},
@@ -148,7 +148,7 @@ fn escape_sarif_message(text: &str) -> String {
     escaped
 }
 
-fn physical_location(artifact_uri: &str, region: &Value) -> Value {
+fn sarif_physical_location(artifact_uri: &str, region: &Value) -> Value {
     let artifact = json!({"uri": to_uri_reference(artifact_uri)});
     json!({"physicalLocation": {"artifactLocation": artifact, "region": region}})
 }
@@ -158,7 +158,7 @@ fn first_line_region() -> Value {
     json!({"startLine": 1})
 }
 
-fn region_object(region: TextRegion) -> Value {
+fn sarif_region(region: TextRegion) -> Value {
     json!({
         "startLine": region.start_line,
         "startColumn": region.start_column,
@@ -167,7 +167,7 @@ fn region_object(region: TextRegion) -> Value {
     })
 }
 
-fn logical_location(pointer: &str) -> Value {
+fn sarif_logical_location(pointer: &str) -> Value {
     let name = pointer.rsplit('/').next().unwrap_or_default();
     let is_index = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     json!({

@@ -17,7 +17,7 @@ pub fn security_sentences(card: &AgentCard) -> Vec<String> {
     let mut sentences: Vec<String> = requirements
         .alternatives
         .iter()
-        .map(|schemes| capitalize(&alternative_sentence(schemes)))
+        .map(|schemes| capitalize(&auth_alternative_sentence(schemes)))
         .collect();
     if sentences.is_empty() {
         sentences.push(capitalize(NO_CREDENTIALS));
@@ -30,7 +30,7 @@ const UNREADABLE_REQUIREMENT: &str = "The card requires credentials in a form th
 const NO_CREDENTIALS: &str = "call without credentials";
 
 /// The requirements of one alternative, joined by "and".
-fn alternative_sentence(schemes: &[AuthScheme<'_>]) -> String {
+fn auth_alternative_sentence(schemes: &[AuthScheme<'_>]) -> String {
     let clauses: Vec<String> = schemes
         .iter()
         .map(|scheme| match &scheme.kind {

@@ -66,7 +66,7 @@ pub(crate) fn value_regions(bytes: &[u8], pointers: &[&str]) -> Vec<Option<TextR
         .iter()
         .map(|text| pointer_tree.insert_pointer(text))
         .collect();
-    SpanWalk {
+    JsonSpanWalker {
         bytes: &parsable_bytes,
         position: 0,
         pointer_tree: &mut pointer_tree,
@@ -76,7 +76,7 @@ pub(crate) fn value_regions(bytes: &[u8], pointers: &[&str]) -> Vec<Option<TextR
         .iter()
         .map(|leaf| pointer_tree.nearest_span(*leaf))
         .collect();
-    locate_spans(&parsable_bytes, &spans)
+    spans_to_text_regions(&parsable_bytes, &spans)
 }
 
 /// Maximum number of names in one object that are also looked up in another spelling; cards have fewer members.
@@ -155,13 +155,13 @@ impl PointerTree {
 }
 
 /// A walk over JSON text. Invalid JSON ends the walk early; it never goes back.
-struct SpanWalk<'b, 'w> {
+struct JsonSpanWalker<'b, 'w> {
     bytes: &'b [u8],
     position: usize,
     pointer_tree: &'w mut PointerTree,
 }
 
-impl SpanWalk<'_, '_> {
+impl JsonSpanWalker<'_, '_> {
     /// Walks over a value, and records its range if it is requested.
     fn walk_value(&mut self, node_index: Option<usize>, depth: usize) {
         self.skip_whitespace();
@@ -282,7 +282,10 @@ impl SpanWalk<'_, '_> {
     }
 }
 
-fn locate_spans(bytes: &[u8], spans: &[Option<(usize, usize)>]) -> Vec<Option<TextRegion>> {
+fn spans_to_text_regions(
+    bytes: &[u8],
+    spans: &[Option<(usize, usize)>],
+) -> Vec<Option<TextRegion>> {
     let span_bounds = spans
         .iter()
         .flatten()

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use a2a_card::{
-    Family, ParseError, SignatureState, UNKNOWN_BINDING, all_findings, bytes_digest,
+    CardFamily, ParseError, SignatureState, UNKNOWN_BINDING, all_findings, bytes_digest,
     content_digest, diff_cards, parse_card, signature_state, signature_summary,
 };
 use serde_json::Value;
@@ -202,10 +202,10 @@ fn cards_of_the_sdks_are_read() {
         assert_eq!(signature_summary(card).contains("ES256"), signed, "{name}");
     }
     let family = |name: &str| parse_card(&cards[name]).unwrap().family;
-    assert_eq!(family("py02-jsonrpc.json"), Family::V0_2);
-    assert_eq!(family("py03-multi.json"), Family::V0_3);
-    assert_eq!(family("py1-signed.json"), Family::V1_0);
-    assert_eq!(family("py1-dual.json"), Family::Dual);
+    assert_eq!(family("py02-jsonrpc.json"), CardFamily::V0_2);
+    assert_eq!(family("py03-multi.json"), CardFamily::V0_3);
+    assert_eq!(family("py1-signed.json"), CardFamily::V1_0);
+    assert_eq!(family("py1-dual.json"), CardFamily::Dual);
 
     let dual = parse_card(&cards["py1-dual.json"]).unwrap().card;
     let told: Vec<_> = dual

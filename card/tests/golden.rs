@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use a2a_card::{
-    Family, all_findings, auth_labels, bytes_digest, capability_labels, content_digest, parse_card,
-    security_sentences, signature_state, signature_summary, skill_tags,
+    CardFamily, all_findings, auth_labels, bytes_digest, capability_labels, content_digest,
+    parse_card, security_sentences, signature_state, signature_summary, skill_tags,
 };
 use serde_json::{Value, json};
 
@@ -50,8 +50,8 @@ fn every_family_reads_as_expected() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
     let mut wrong = Vec::new();
-    let folders = Family::ALL
-        .map(Family::as_str)
+    let folders = CardFamily::ALL
+        .map(CardFamily::as_str)
         .into_iter()
         .chain(["refused"]);
     for folder in folders {
@@ -88,7 +88,7 @@ fn the_fixtures_show_nearly_every_rule() {
         let error = parse_card(&std::fs::read(&path).unwrap()).unwrap_err();
         seen.insert(error.rule().id.to_owned());
     }
-    for family in Family::ALL {
+    for family in CardFamily::ALL {
         for path in cards(&data.join(family.as_str())) {
             let bytes = std::fs::read(&path).unwrap();
             let parsed = parse_card(&bytes).unwrap();

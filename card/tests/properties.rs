@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use a2a_card::{
-    CanonicalForm, ConversionTarget, Family, KeySet, all_findings, auth_labels, bytes_digest,
+    CanonicalForm, CardFamily, ConversionTarget, KeySet, all_findings, auth_labels, bytes_digest,
     canonical_payload, content_digest, convert_card, parse_card, security_sentences,
     signature_summary, uncovered_findings, uncovered_members, verify_signatures,
 };
@@ -141,7 +141,10 @@ fn exercise(bytes: &[u8]) {
         return;
     };
     assert!(!parsed.card.name.trim().is_empty());
-    assert_eq!(parsed.family.as_str().parse::<Family>(), Ok(parsed.family));
+    assert_eq!(
+        parsed.family.as_str().parse::<CardFamily>(),
+        Ok(parsed.family)
+    );
     let findings = all_findings(&parsed, bytes);
     for finding in &findings {
         assert!(finding.found.chars().count() <= 200, "{finding:?}");

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use a2a_card::{
-    Family, ParsedCard, SchemeKind, Severity, UNKNOWN_BINDING, all_findings, parse_card,
+    CardFamily, ParsedCard, SchemeKind, Severity, UNKNOWN_BINDING, all_findings, parse_card,
 };
 use serde_json::{Value, json};
 
@@ -22,137 +22,137 @@ fn shape_goes_before_the_declared_version() {
     for (members, family, reason) in [
         (
             json!({"url": url, "authentication": {"schemes": ["bearer"]}}),
-            Family::V0_1,
+            CardFamily::V0_1,
             "`authentication`",
         ),
         (
             json!({"url": url, "protocolVersion": "0.1"}),
-            Family::V0_1,
+            CardFamily::V0_1,
             "declares 0.1",
         ),
         (
             json!({"url": url, "protocolVersion": "0.2.6"}),
-            Family::V0_2,
+            CardFamily::V0_2,
             "declares 0.2",
         ),
         (
             json!({"url": url, "securitySchemes": {}}),
-            Family::V0_2,
+            CardFamily::V0_2,
             "members of 0.2",
         ),
         (
             json!({"url": url, "preferredTransport": "GRPC"}),
-            Family::V0_2,
+            CardFamily::V0_2,
             "members of 0.2",
         ),
         (
             json!({"url": url, "protocolVersion": "0.3.0"}),
-            Family::V0_3,
+            CardFamily::V0_3,
             "declares 0.3",
         ),
         (
             json!({"url": url, "protocolVersion": 0.3}),
-            Family::V0_3,
+            CardFamily::V0_3,
             "declares 0.3",
         ),
         (
             json!({"url": url, "signatures": []}),
-            Family::V0_3,
+            CardFamily::V0_3,
             "`signatures`",
         ),
         (
             json!({"additionalInterfaces": [{"url": url}]}),
-            Family::V0_2,
+            CardFamily::V0_2,
             "no `url`",
         ),
         (
             json!({"supportedInterfaces": [entry]}),
-            Family::V1_0,
+            CardFamily::V1_0,
             "no `url`",
         ),
         (
             json!({"supportedInterfaces": [entry], "protocolVersion": "0.2.0"}),
-            Family::V1_0,
+            CardFamily::V1_0,
             "no `url`",
         ),
         (
             json!({"supportedInterfaces": [entry], "url": url}),
-            Family::Dual,
+            CardFamily::Dual,
             "and `url`",
         ),
         (
             json!({"url": url, "protocolVersion": "1.0"}),
-            Family::Flat1,
+            CardFamily::Flat1,
             "declares 1.0",
         ),
         (
             json!({"url": url, "protocolVersion": "1.2"}),
-            Family::Flat1,
+            CardFamily::Flat1,
             "declares 1.0 or later",
         ),
         (
             json!({"url": url, "protocol_version": "0.3.0"}),
-            Family::Snake0,
+            CardFamily::Snake0,
             "snake_case",
         ),
         (
             json!({"supported_interfaces": [entry]}),
-            Family::Snake1,
+            CardFamily::Snake1,
             "snake_case",
         ),
         (
             other("transport"),
-            Family::OtherInterfaces,
+            CardFamily::OtherInterfaces,
             "without `protocolBinding`",
         ),
         (
             other("type"),
-            Family::OtherInterfaces,
+            CardFamily::OtherInterfaces,
             "without `protocolBinding`",
         ),
         (
             other("protocol"),
-            Family::OtherInterfaces,
+            CardFamily::OtherInterfaces,
             "without `protocolBinding`",
         ),
         (
             json!({"supportedInterfaces": [url]}),
-            Family::OtherInterfaces,
+            CardFamily::OtherInterfaces,
             "without `protocolBinding`",
         ),
         (
             json!({"url": url}),
-            Family::Undated,
+            CardFamily::Undated,
             "nothing that dates it",
         ),
         (
             json!({"url": url, "supportedInterfaces": []}),
-            Family::Undated,
+            CardFamily::Undated,
             "nothing that dates it",
         ),
         (
             json!({"capabilities": {"tools": [{"name": "grep"}]}}),
-            Family::NoAddress,
+            CardFamily::NoAddress,
             "neither",
         ),
         (
             json!({"url": " ", "endpoint": url}),
-            Family::NoAddress,
+            CardFamily::NoAddress,
             "neither",
         ),
         (
             json!({"name": null, "agent": {"name": "B", "url": url}}),
-            Family::Nested,
+            CardFamily::Nested,
             "inside a member",
         ),
         (
             json!({"name": null, "identity": {"name": "B"}, "url": url}),
-            Family::Nested,
+            CardFamily::Nested,
             "inside a member",
         ),
         (
             json!({"name": null, "agent_name": "B", "url": url}),
-            Family::Nested,
+            CardFamily::Nested,
             "`agent_name`",
         ),
     ] {
@@ -168,7 +168,7 @@ fn shape_goes_before_the_declared_version() {
         let told = parsed.findings.iter().any(|f| f.rule == "card.no-address");
         assert_eq!(unreachable, told, "{members}");
         assert!(
-            parsed.family != Family::NoAddress || unreachable,
+            parsed.family != CardFamily::NoAddress || unreachable,
             "{members}"
         );
     }

@@ -105,7 +105,7 @@ impl FailureHistory {
             AttemptOutcome::TlsInvalid => duration >= TLS_INVALID_PERIOD,
             // The origin is up and serves something else, probably by mistake, so the last good version is kept.
             AttemptOutcome::NotACard | AttemptOutcome::NotACatalog => {
-                return (Liveness::Stale, Some(describe_cause(cause)));
+                return (Liveness::Stale, Some(describe_failure_cause(cause)));
             }
             _ => false,
         };
@@ -114,7 +114,7 @@ impl FailureHistory {
         } else {
             Liveness::Stale
         };
-        (liveness, Some(describe_cause(cause)))
+        (liveness, Some(describe_failure_cause(cause)))
     }
 }
 
@@ -143,7 +143,7 @@ const fn is_definite_failure(outcome: AttemptOutcome) -> bool {
     )
 }
 
-fn describe_cause(cause: FailureCause) -> String {
+fn describe_failure_cause(cause: FailureCause) -> String {
     let description = match cause.outcome {
         AttemptOutcome::NotFound => "the origin responds with status 404",
         AttemptOutcome::Gone => "the origin responds with status 410",

@@ -28,16 +28,25 @@ pub struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            create_tables_migration("m0001_people", m0001_people::tables),
-            create_tables_migration("m0002_domains", m0002_domains::tables),
-            create_tables_migration("m0003_ownership", m0003_ownership::tables),
-            create_tables_migration("m0004_agents", m0004_agents::tables),
-            create_tables_migration("m0005_reviews", m0005_reviews::tables),
-            create_tables_migration("m0006_policies", m0006_policies::tables),
-            create_tables_migration("m0007_events", m0007_events::tables),
-            create_tables_migration("m0008_vectors", m0008_vectors::tables),
-            create_tables_migration("m0009_a2a_tasks", m0009_a2a_tasks::tables),
-            create_tables_migration("m0010_peer_candidates", m0010_peer_candidates::tables),
+            create_tables_migration("m0001_people", m0001_people::people_migration_tables),
+            create_tables_migration("m0002_domains", m0002_domains::domain_migration_tables),
+            create_tables_migration(
+                "m0003_ownership",
+                m0003_ownership::ownership_migration_tables,
+            ),
+            create_tables_migration("m0004_agents", m0004_agents::agent_migration_tables),
+            create_tables_migration("m0005_reviews", m0005_reviews::review_migration_tables),
+            create_tables_migration("m0006_policies", m0006_policies::policy_migration_tables),
+            create_tables_migration("m0007_events", m0007_events::event_migration_tables),
+            create_tables_migration("m0008_vectors", m0008_vectors::vector_migration_tables),
+            create_tables_migration(
+                "m0009_a2a_tasks",
+                m0009_a2a_tasks::a2a_task_migration_tables,
+            ),
+            create_tables_migration(
+                "m0010_peer_candidates",
+                m0010_peer_candidates::peer_migration_tables,
+            ),
         ]
     }
 }

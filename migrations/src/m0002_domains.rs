@@ -4,7 +4,7 @@ use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::new_table::NewTable;
 
-pub(crate) fn tables() -> Vec<NewTable> {
+pub(crate) fn domain_migration_tables() -> Vec<NewTable> {
     vec![
         domains_table(),
         // Leasing visits locks this single row.

@@ -4,7 +4,7 @@ use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::new_table::NewTable;
 
-pub(crate) fn tables() -> Vec<NewTable> {
+pub(crate) fn agent_migration_tables() -> Vec<NewTable> {
     vec![
         agents_table(),
         NewTable::new("holds")

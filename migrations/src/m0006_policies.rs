@@ -4,7 +4,7 @@ use sea_orm_migration::schema::*;
 
 use crate::new_table::NewTable;
 
-pub(crate) fn tables() -> Vec<NewTable> {
+pub(crate) fn policy_migration_tables() -> Vec<NewTable> {
     vec![
         NewTable::new("policy_sets")
             .column(big_integer("number").primary_key().take())

@@ -4,7 +4,7 @@ use sea_orm_migration::schema::*;
 
 use crate::new_table::NewTable;
 
-pub(crate) fn tables() -> Vec<NewTable> {
+pub(crate) fn event_migration_tables() -> Vec<NewTable> {
     vec![
         NewTable::new("events")
             .column(big_pk_auto("seq"))

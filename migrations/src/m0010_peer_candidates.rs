@@ -4,7 +4,7 @@ use sea_orm_migration::schema::*;
 
 use crate::new_table::NewTable;
 
-pub(crate) fn tables() -> Vec<NewTable> {
+pub(crate) fn peer_migration_tables() -> Vec<NewTable> {
     vec![
         NewTable::new("peer_candidates")
             .foreign_key(big_integer("catalog_id"), "sources")

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::embeddings::model_indexer::{
-    IndexerStepResult, open_indexer, run_indexer_step,
+    EmbeddingStepResult, open_model_indexer, run_embedding_step,
 };
 use a2a_registry_core::search::indexing::rebuild_index;
 use a2a_registry_core::search::search_agents;
@@ -134,8 +134,9 @@ async fn cards(
     let (app, model) = (Arc::clone(&stock.app), Arc::clone(encoder));
     let work = tokio::spawn(async move {
         let began = Instant::now();
-        let mut embedding = open_indexer(&app, model).await.unwrap();
-        while run_indexer_step(&app, &mut embedding).await.unwrap() != IndexerStepResult::Idle {}
+        let mut embedding = open_model_indexer(&app, model).await.unwrap();
+        while run_embedding_step(&app, &mut embedding).await.unwrap() != EmbeddingStepResult::Idle {
+        }
         agents as f64 / began.elapsed().as_secs_f64()
     });
     let times = search_times(&stock.app, generator, count..2 * count).await;
@@ -298,8 +299,12 @@ async fn hybrid(agents: usize, dimensions: usize) {
     };
     let began = Instant::now();
     let model: Arc<dyn Embedder> = Arc::new(HashEmbedder(model));
-    let mut embedding = open_indexer(&stock.app, model).await.unwrap();
-    while run_indexer_step(&stock.app, &mut embedding).await.unwrap() != IndexerStepResult::Idle {}
+    let mut embedding = open_model_indexer(&stock.app, model).await.unwrap();
+    while run_embedding_step(&stock.app, &mut embedding)
+        .await
+        .unwrap()
+        != EmbeddingStepResult::Idle
+    {}
     println!("\n{agents} agents in the registry");
     let rate = agents as f64 / began.elapsed().as_secs_f64();
     print_figure(

@@ -16,7 +16,7 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::policies::sets::policies_put;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
-use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
+use a2a_registry_core::search::policy_rollout::roll_out_newest_policies;
 use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::{Caller, CallerAccount, Credential};
 use a2a_registry_domain::role::{Role, Roles};
@@ -109,7 +109,7 @@ async fn put(app: &AppContext, texts: &[PolicyText]) {
 async fn applied(app: &AppContext) -> Duration {
     let began = Instant::now();
     while apply_next_events(app).await.unwrap() {}
-    assert!(roll_out_newest_set(app, || false).await.unwrap());
+    assert!(roll_out_newest_policies(app, || false).await.unwrap());
     began.elapsed()
 }
 

@@ -134,7 +134,7 @@ async fn a_card_goes_from_registered_to_retired() {
     let losses = String::from_utf8_lossy(&converted.stderr);
     assert!(losses.contains("convert."), "{losses}");
     let converted = a2a_card::parse_card(&converted.stdout).unwrap();
-    assert_eq!(converted.family, a2a_card::Family::V1_0);
+    assert_eq!(converted.family, a2a_card::CardFamily::V1_0);
     assert_eq!(converted.card.name, "Echo");
     assert_exit(
         &registry

@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use a2a_registry_api::{DomainView, Hit};
-use a2a_registry_http::routes::openapi::operations::{ApiOperation, all_operations as operations};
+use a2a_registry_http::routes::openapi::operations::{
+    ApiOperation, all_api_operations as operations,
+};
 use sea_orm::{ConnectionTrait as _, Database};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_http::routes::openapi::operations::all_operations as operations;
+use a2a_registry_http::routes::openapi::operations::all_api_operations as operations;
 use serde_json::Value;
 
 use crate::support::exchange::{ApiDocument, read_run_counts};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_http::problems::problem::ProblemDocument;
-use a2a_registry_http::routes::openapi::operations::all_operations as operations;
+use a2a_registry_http::routes::openapi::operations::all_api_operations as operations;
 use reqwest::{Method, Response};
 
 use super::{filled, method, with_an_agent};

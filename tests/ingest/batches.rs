@@ -261,7 +261,7 @@ async fn stored_attempts_are_limited(url: &str) {
         let sources = domains::live_sources_by_domain(&registry.store, &[row.id])
             .await
             .unwrap();
-        domains::attempts_of_sources(&registry.store, &[sources[0].id])
+        domains::fetch_attempts_of_sources(&registry.store, &[sources[0].id])
             .await
             .unwrap()
     };

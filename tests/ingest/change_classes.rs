@@ -1,6 +1,6 @@
 //! Consequences of each class of change (docs/model.md#changes-and-reviews).
 
-use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_core::agents::diff::{VersionDiffQuery, agent_diff};
 use a2a_registry_domain::review::ChangeClass::{self, Critical, High, Low};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ async fn diff(registry: &InProcessRegistry, agent: uuid::Uuid) -> ChangeClass {
         &registry.app,
         &registry.admin,
         &agent.to_string(),
-        &DiffQuery::default(),
+        &VersionDiffQuery::default(),
     )
     .await;
     diff.unwrap().change_class.known_value().unwrap()

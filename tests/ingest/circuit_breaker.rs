@@ -286,7 +286,7 @@ async fn our_own_outage_changes_no_state(url: &str) {
     let sources = domains::live_sources_by_domain(&registry.store, &[row.id])
         .await
         .unwrap();
-    let attempts = domains::attempts_of_sources(&registry.store, &[sources[0].id])
+    let attempts = domains::fetch_attempts_of_sources(&registry.store, &[sources[0].id])
         .await
         .unwrap();
     assert!(attempts.len() > 8 && attempts[0].outcome == "not_found");

@@ -6,7 +6,7 @@ use a2a_registry_api::{Act, Deprecate, Registration, ReviewDecision, Vouch};
 use a2a_registry_core::agents::lifecycle_actions::{
     agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
 };
-use a2a_registry_core::domains::actions::domain_vouch;
+use a2a_registry_core::domains::actions::vouch_for_domain;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::reviews::decisions::{review_approve, review_reject};
@@ -278,7 +278,7 @@ async fn a_vouched_domain_is_approved(url: &str) {
         "three.agents-test.com",
         DOMAIN,
     ] {
-        let view = domain_vouch(&registry.app, &registry.admin, domain, &vouch)
+        let view = vouch_for_domain(&registry.app, &registry.admin, domain, &vouch)
             .await
             .unwrap();
         assert_eq!(view.state.as_str(), "verified");
@@ -297,7 +297,7 @@ async fn a_vouched_domain_is_approved(url: &str) {
     assert!(registry.find_open_review(broken.id).await.is_some());
 
     registry.register_domain("four.agents-test.com").await;
-    domain_vouch(
+    vouch_for_domain(
         &registry.app,
         &registry.admin,
         "four.agents-test.com",

@@ -10,7 +10,7 @@ use a2a_registry_core::domains::withdrawal::domain_delete;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::reviews::resume::agent_resume;
 use a2a_registry_core::search::indexing::rebuild_index;
-use a2a_registry_core::search::suggest;
+use a2a_registry_core::search::suggest_completions;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::review::ReviewState;
 use time::Duration;
@@ -210,7 +210,9 @@ async fn search_results(registry: &InProcessRegistry) -> Vec<String> {
             answers.push(format!("{words:?}: {ids:?} {facets:?} {hints:?}"));
         }
         let prefix = SuggestQuery { q: "d".into() };
-        let completed = suggest(&registry.app, caller, &prefix).await.unwrap();
+        let completed = suggest_completions(&registry.app, caller, &prefix)
+            .await
+            .unwrap();
         answers.push(format!("{completed:?}"));
     }
     answers

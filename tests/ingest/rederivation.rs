@@ -189,7 +189,7 @@ async fn a_decision_during_derivation_stands(url: &str) {
     let write = registry.store.begin_write().await.unwrap();
     for row in old {
         write
-            .store_derivation(version::Model {
+            .update_derived_version_columns(version::Model {
                 derivation: 7,
                 ..row
             })

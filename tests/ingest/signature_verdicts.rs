@@ -3,11 +3,11 @@
 use a2a_crawler::ReferencedKeySet;
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Registration, ReviewDetail, SignatureVerdict, Vouch};
-use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_core::agents::diff::{VersionDiffQuery, agent_diff};
 use a2a_registry_core::agents::views::{FindingsQuery, agent_findings, agent_versions};
 use a2a_registry_core::config::Config;
 use a2a_registry_core::crawl::derivation::rederive_version_page;
-use a2a_registry_core::domains::actions::domain_vouch;
+use a2a_registry_core::domains::actions::vouch_for_domain;
 use a2a_registry_core::domains::enrolled_keys::key_enrol;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
@@ -104,7 +104,7 @@ pub(super) async fn vouch(registry: &InProcessRegistry) {
         reason: "known people".into(),
         account: None,
     };
-    domain_vouch(&registry.app, &registry.admin, DOMAIN, &vouch)
+    vouch_for_domain(&registry.app, &registry.admin, DOMAIN, &vouch)
         .await
         .unwrap();
 }
@@ -259,7 +259,7 @@ async fn no_rule_admits_an_invalid_signature(url: &str) {
                 reason: "known people".into(),
                 account: None,
             };
-            domain_vouch(&registry.app, &registry.admin, &domain, &vouch)
+            vouch_for_domain(&registry.app, &registry.admin, &domain, &vouch)
                 .await
                 .unwrap();
             let signer = CardSigner::new(JKU);
@@ -353,7 +353,7 @@ async fn a_forgery_shows_in_every_view(url: &str) {
         &registry.app,
         &registry.admin,
         &agent.to_string(),
-        &DiffQuery::default(),
+        &VersionDiffQuery::default(),
     )
     .await
     .unwrap();
@@ -467,7 +467,7 @@ async fn unreachable_keys_do_not_help_a_forger(url: &str) {
         &registry.app,
         &registry.admin,
         &agent.to_string(),
-        &DiffQuery::default(),
+        &VersionDiffQuery::default(),
     )
     .await
     .unwrap();
@@ -568,7 +568,7 @@ async fn invalid_signatures_approved_by_an_older_build_are_put_on_hold(url: &str
                 reason: "known people".into(),
                 account: None,
             };
-            domain_vouch(&registry.app, &registry.admin, &domain, &vouch)
+            vouch_for_domain(&registry.app, &registry.admin, &domain, &vouch)
                 .await
                 .unwrap();
         }
@@ -651,7 +651,7 @@ async fn a_first_signature_by_a_bound_key_is_a_low_change(url: &str) {
                 OriginResponse::SignedCard(signed.clone(), signer.fetched_key_set()),
             )
             .await;
-        let query = DiffQuery {
+        let query = VersionDiffQuery {
             from: Some(a2a_card::bytes_digest(&plain)),
             to: None,
         };

@@ -4,7 +4,7 @@ use a2a_crawler::ReferencedKeySet;
 use a2a_registry_api::Vouch;
 use a2a_registry_core::agents::views::agent_findings;
 use a2a_registry_core::crawl::derivation::rederive_version_page;
-use a2a_registry_core::domains::actions::domain_vouch;
+use a2a_registry_core::domains::actions::vouch_for_domain;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::reviews::resume::agent_resume;
 use a2a_registry_domain::event::EventKind;
@@ -311,7 +311,7 @@ async fn keys_on_another_host_need_a_person(url: &str) {
         reason: "seen".into(),
         ..Vouch::default()
     };
-    domain_vouch(&registry.app, &registry.admin, DOMAIN, &vouch)
+    vouch_for_domain(&registry.app, &registry.admin, DOMAIN, &vouch)
         .await
         .unwrap();
     let foreign = ReferencedKeySet {

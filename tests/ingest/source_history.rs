@@ -74,7 +74,7 @@ async fn fetches_are_totalled_by_day(url: &str) {
     let sources = domains::live_sources_by_domain(&registry.store, &[row.id])
         .await
         .unwrap();
-    let kept = visit_results::source_days_by_source(&registry.store, &[sources[0].id])
+    let kept = visit_results::daily_totals_by_source(&registry.store, &[sources[0].id])
         .await
         .unwrap();
     assert_eq!(kept.len() as i32, visit_results::MAX_DAYS_PER_SOURCE / 2);

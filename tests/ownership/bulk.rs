@@ -13,7 +13,7 @@ use a2a_registry_core::domains::register_bulk::register_bulk;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
-use a2a_registry_store::domains::{domain_by_name, registered_domain_count};
+use a2a_registry_store::domains::{domain_by_name, domain_count_by_registrant};
 use a2a_registry_store::entity::event;
 use a2a_registry_store::{Executor as _, Store, ownership};
 use sea_orm::{ColumnTrait as _, EntityTrait as _, PaginatorTrait as _, QueryFilter as _};
@@ -293,7 +293,7 @@ async fn two_bulks_at_once_stay_within_the_limits(url_of_database: &str) {
     );
     let results = both.0.unwrap().into_iter().chain(both.1.unwrap());
     let accepted = results.filter(Result::is_ok).count();
-    let stored = registered_domain_count(&setup.registry.store, id)
+    let stored = domain_count_by_registrant(&setup.registry.store, id)
         .await
         .unwrap();
     assert_eq!((accepted, stored), (10, 10));

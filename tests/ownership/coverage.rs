@@ -10,7 +10,7 @@ use a2a_registry_api::{
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::config::{Config, RegistrationAccess as WhoRegisters};
-use a2a_registry_core::domains::actions::{domain_show, domain_vouch};
+use a2a_registry_core::domains::actions::{domain_show, vouch_for_domain};
 use a2a_registry_core::domains::owner_actions::domain_transfer;
 use a2a_registry_core::domains::ownership_generation::domain_new_generation;
 use a2a_registry_core::domains::register;
@@ -173,7 +173,7 @@ impl CoverageScenario<'_> {
                     reason: "known".into(),
                     account: account.map(str::to_owned),
                 };
-                domain_vouch(&registry.app, &registry.admin, &self.domain, &vouch)
+                vouch_for_domain(&registry.app, &registry.admin, &self.domain, &vouch)
                     .await
                     .unwrap();
             }

@@ -2,7 +2,7 @@
 
 use a2a_crawler::dns::{TxtLookup, TxtRecords};
 use a2a_registry_api::DomainPatch;
-use a2a_registry_core::domains::actions::{domain_show, domain_vouch};
+use a2a_registry_core::domains::actions::{domain_show, vouch_for_domain};
 use a2a_registry_core::domains::owner_actions::domain_patch;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::error::ErrorKind;
@@ -354,7 +354,7 @@ async fn an_admins_voucher_keeps_a_domain_verified(url: &str) {
         reason: "a partner".into(),
         ..Default::default()
     };
-    domain_vouch(&setup.registry.app, &setup.registry.admin, DOMAIN, &vouch)
+    vouch_for_domain(&setup.registry.app, &setup.registry.admin, DOMAIN, &vouch)
         .await
         .unwrap();
     setup.remove(STANDING);
@@ -392,7 +392,7 @@ async fn policies_know_by_which_methods_a_domain_is_proved(url: &str) {
         reason: "a partner".into(),
         ..Default::default()
     };
-    domain_vouch(&registry.app, &registry.admin, DOMAIN, &vouch)
+    vouch_for_domain(&registry.app, &registry.admin, DOMAIN, &vouch)
         .await
         .unwrap();
     assert!(is_found().await);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Registration, Vouch};
 use a2a_registry_core::agents::lifecycle_actions::agent_retire;
-use a2a_registry_core::domains::actions::domain_vouch;
+use a2a_registry_core::domains::actions::vouch_for_domain;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_store::entity::source;
@@ -59,7 +59,7 @@ async fn a_proof_names_agents_for_good(url: &str) {
         reason: "a partner".into(),
         ..Vouch::default()
     };
-    domain_vouch(&registry.app, &registry.admin, DOMAIN, &vouch)
+    vouch_for_domain(&registry.app, &registry.admin, DOMAIN, &vouch)
         .await
         .unwrap();
     assert_eq!(

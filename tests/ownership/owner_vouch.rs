@@ -10,9 +10,9 @@ use a2a_registry_core::agents::lifecycle_actions::{agent_deprecate, agent_retire
 use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::views::agent_versions;
 use a2a_registry_core::config::AllowPorts;
-use a2a_registry_core::domains::actions::{domain_list, domain_show, domain_vouch};
+use a2a_registry_core::domains::actions::{domain_list, domain_show, vouch_for_domain};
 use a2a_registry_core::domains::owner_actions::{domain_patch, domain_transfer};
-use a2a_registry_core::domains::owner_vouch::{owner_vouch_end, owner_vouch_set};
+use a2a_registry_core::domains::owner_vouch::{vouch_for_domain_owner, withdraw_owner_vouch};
 use a2a_registry_core::domains::ownership_generation::domain_new_generation;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::verify::domain_verify;
@@ -107,7 +107,7 @@ impl OwnershipSetup {
     }
 
     async fn vouch(&self, host: &str, account: &str) -> Result<DomainView, AppError> {
-        owner_vouch_set(
+        vouch_for_domain_owner(
             &self.registry.app,
             &self.registry.admin,
             host,
@@ -211,7 +211,7 @@ async fn a_vouched_owner_does_what_an_owner_may_and_proves_nothing(url: &str) {
         reason: "our own machine".into(),
         account: None,
     };
-    let view = domain_vouch(app, admin, HOST, &word).await.unwrap();
+    let view = vouch_for_domain(app, admin, HOST, &word).await.unwrap();
     assert_eq!(view.state.as_str(), "verified");
     assert_eq!(view.owner.as_deref(), Some("acme"));
     assert_eq!(is_unproved().await, (None, true));
@@ -296,14 +296,14 @@ async fn a_vouch_expires_by_the_clock(url: &str) {
             expires_in_days: Some(days),
             ..vouch_for("acme")
         };
-        let refused = owner_vouch_set(app, &setup.registry.admin, HOST, &vouch).await;
+        let refused = vouch_for_domain_owner(app, &setup.registry.admin, HOST, &vouch).await;
         assert_eq!(refused.unwrap_err().kind, ErrorKind::Invalid, "{days}");
     }
     let week = NewOwnerVouch {
         expires_in_days: Some(7),
         ..vouch_for("acme")
     };
-    owner_vouch_set(app, &setup.registry.admin, HOST, &week)
+    vouch_for_domain_owner(app, &setup.registry.admin, HOST, &week)
         .await
         .unwrap();
     setup.registry.advance(Duration::days(6));
@@ -412,9 +412,10 @@ async fn a_domain_that_can_be_proved_gets_no_vouched_owner(url: &str) {
         "{}",
         refused.public
     );
-    let refused = owner_vouch_end(&setup.registry.app, &setup.registry.admin, DOMAIN).await;
+    let refused = withdraw_owner_vouch(&setup.registry.app, &setup.registry.admin, DOMAIN).await;
     assert_eq!(refused.unwrap_err().kind, ErrorKind::NotFound);
-    let refused = owner_vouch_set(&setup.registry.app, &acme, DOMAIN, &vouch_for("acme")).await;
+    let refused =
+        vouch_for_domain_owner(&setup.registry.app, &acme, DOMAIN, &vouch_for("acme")).await;
     assert_eq!(refused.unwrap_err().kind, ErrorKind::Forbidden);
 }
 
@@ -550,7 +551,7 @@ async fn one_account_is_vouched_for_at_a_time(url: &str) {
     setup.registry.advance(Duration::days(100));
     assert!(setup.owns(&acme, &agent).await, "it was vouched for anew");
     let (app, admin) = (&setup.registry.app, &setup.registry.admin);
-    owner_vouch_end(app, admin, HOST).await.unwrap();
+    withdraw_owner_vouch(app, admin, HOST).await.unwrap();
     assert!(!setup.owns(&acme, &agent).await);
     setup.vouch(HOST, "other").await.unwrap();
     assert!(setup.owns(&other, &agent).await && !setup.owns(&acme, &agent).await);

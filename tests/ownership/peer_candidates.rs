@@ -15,7 +15,7 @@ use a2a_registry_core::metrics::Metrics;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_store::entity::source;
-use a2a_registry_store::peer_candidates::candidates_from_proved_catalogs;
+use a2a_registry_store::peer_candidates::proved_peer_candidates;
 use serde_json::{Value, json};
 use time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -92,7 +92,7 @@ impl OwnershipSetup {
 
     /// The identifiers of the candidates.
     async fn candidates(&self) -> Vec<String> {
-        let rows = candidates_from_proved_catalogs(&self.registry.store, 100)
+        let rows = proved_peer_candidates(&self.registry.store, 100)
             .await
             .unwrap();
         rows.into_iter().map(|row| row.identifier).collect()

@@ -1,7 +1,7 @@
 //! Rate limits of proof checks: a host gets no more requests than from visits.
 
 use a2a_registry_core::domains::actions::domain_recrawl;
-use a2a_registry_core::visits::leases::record_networks;
+use a2a_registry_core::visits::leases::record_domain_networks;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::domain;
 use time::Duration;
@@ -21,7 +21,9 @@ impl OwnershipSetup {
     /// Lets the registry learn the address block of the site.
     async fn network_is_known(&self) {
         let network = [(self.row().await.id, "192.0.2.0/24".into())];
-        record_networks(&self.registry.app, &network).await.unwrap();
+        record_domain_networks(&self.registry.app, &network)
+            .await
+            .unwrap();
     }
 }
 

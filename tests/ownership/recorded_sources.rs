@@ -14,7 +14,7 @@ use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::source;
-use a2a_registry_store::registrants::registered_source_count;
+use a2a_registry_store::registrants::source_count_by_registrant;
 use time::Duration;
 
 use super::other_accounts::{card_registration, url};
@@ -278,7 +278,7 @@ async fn the_end_of_a_hidden_agent_does_not_show(url_of_database: &str) {
     let row = account_by_name(&registry.store, "stranger").await.unwrap();
     let account = row.unwrap().id;
     let counted = async || {
-        registered_source_count(&registry.store, account)
+        source_count_by_registrant(&registry.store, account)
             .await
             .unwrap()
     };

@@ -10,7 +10,7 @@ use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::source;
-use a2a_registry_store::registrants::registered_source_count;
+use a2a_registry_store::registrants::source_count_by_registrant;
 use time::Duration;
 
 use super::{DOMAIN, OwnershipSetup};
@@ -113,7 +113,7 @@ async fn a_strangers_catalog_nominates_and_counts_for_the_stranger(url: &str) {
     );
     let id = ann.account.as_ref().unwrap().id;
     assert_eq!(
-        registered_source_count(&setup.registry.store, id)
+        source_count_by_registrant(&setup.registry.store, id)
             .await
             .unwrap(),
         3
@@ -311,7 +311,7 @@ async fn the_owners_catalog_covers_what_it_lists(url: &str) {
     assert_eq!(named.len(), 4);
     assert!(has_coverage(&named, Coverage::Covered));
     let id = owner.account.as_ref().unwrap().id;
-    let counted = registered_source_count(&setup.registry.store, id)
+    let counted = source_count_by_registrant(&setup.registry.store, id)
         .await
         .unwrap();
     assert_eq!(counted, 2, "the well-known paths and the catalog");

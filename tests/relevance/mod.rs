@@ -11,7 +11,7 @@ use std::sync::Arc;
 use a2a_registry_api::AgentList;
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::embeddings::model_indexer::{
-    IndexerStepResult, open_indexer, run_indexer_step,
+    EmbeddingStepResult, open_model_indexer, run_embedding_step,
 };
 use a2a_registry_core::search;
 use a2a_registry_core::search::indexing::apply_next_events;
@@ -134,9 +134,11 @@ impl RelevanceTrial {
             .await;
         while apply_next_events(&stock.app).await.unwrap() {}
         if let Some(model) = model {
-            let mut embedding = open_indexer(&stock.app, model).await.unwrap();
-            while run_indexer_step(&stock.app, &mut embedding).await.unwrap()
-                != IndexerStepResult::Idle
+            let mut embedding = open_model_indexer(&stock.app, model).await.unwrap();
+            while run_embedding_step(&stock.app, &mut embedding)
+                .await
+                .unwrap()
+                != EmbeddingStepResult::Idle
             {}
         }
         Self {

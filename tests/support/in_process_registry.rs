@@ -25,7 +25,7 @@ use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::reviews::decisions::{review_approve, review_reject};
 use a2a_registry_core::reviews::list::{ReviewListFilter, review_list};
 use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
-use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
+use a2a_registry_core::search::policy_rollout::roll_out_newest_policies;
 use a2a_registry_core::search::{lookup_agents, search_agents};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_core::visits::leases::release_visits;
@@ -487,7 +487,7 @@ impl InProcessRegistry {
     /// Applies all events to the index, and lets newer policy sets decide.
     pub async fn catch_up(&self) {
         while apply_next_events(&self.app).await.unwrap() {}
-        assert!(roll_out_newest_set(&self.app, || false).await.unwrap());
+        assert!(roll_out_newest_policies(&self.app, || false).await.unwrap());
     }
 
     /// Lets the index catch up and compares it with the rows: the agents, their data and their URLs.

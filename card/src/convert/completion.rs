@@ -14,7 +14,7 @@ use crate::member_reader::{LengthLimit, MAX_LIST_ELEMENTS};
 use crate::wire::informal_credentials;
 use crate::wire::member_names::is_security_member;
 use crate::wire::value_spellings::is_media_type;
-use crate::{AgentCard, Capabilities, Extension, Family, ParsedCard, Skill, rules};
+use crate::{AgentCard, Capabilities, CardFamily, Extension, ParsedCard, Skill, rules};
 
 /// Media type of a card that names none, as in 0.1.
 const DEFAULT_MEDIA_TYPE: &str = "text/plain";
@@ -30,7 +30,7 @@ const DEFAULT_SKILL_ID: &str = "default";
 /// The card with everything that the version requires, and nothing that the version cannot express.
 ///
 /// Every required text is `Some`, even an empty one; every interface has a version.
-pub(super) fn complete_card(
+pub(super) fn fit_card_to_version(
     parsed: &ParsedCard,
     target: ConversionTarget,
     out: &mut FindingCollector,
@@ -75,9 +75,9 @@ pub(super) fn complete_card(
             fill_default(text, default, &pointer.member(name), out);
         }
     }
-    interfaces::complete_interfaces(&mut card.interfaces, parsed, target, out);
+    interfaces::convert_interfaces(&mut card.interfaces, parsed, target, out);
     convert_capabilities(&mut card.capabilities, parsed.family, target, out);
-    security::complete_security(&mut card, target, out);
+    security::convert_security(&mut card, target, out);
     for (modes, name) in [
         (&mut card.input_modes, "defaultInputModes"),
         (&mut card.output_modes, "defaultOutputModes"),
@@ -154,7 +154,7 @@ fn remove_invalid_media_types(
 /// Marks the card as converted, and removes capabilities that the version does not know.
 fn convert_capabilities(
     capabilities: &mut Capabilities,
-    family: Family,
+    family: CardFamily,
     target: ConversionTarget,
     out: &mut FindingCollector,
 ) {
@@ -169,7 +169,7 @@ fn convert_capabilities(
     let extensions = &mut capabilities.extensions;
     let original = extensions
         .iter()
-        .find_map(original_family)
+        .find_map(original_card_family)
         .unwrap_or(family);
     extensions
         .retain(|extension| extension.uri != CONVERTED_EXTENSION && !extension.uri.is_empty());
@@ -191,7 +191,7 @@ fn convert_capabilities(
 }
 
 /// The original family of a card that was converted before.
-fn original_family(extension: &Extension) -> Option<Family> {
+fn original_card_family(extension: &Extension) -> Option<CardFamily> {
     if extension.uri != CONVERTED_EXTENSION {
         return None;
     }

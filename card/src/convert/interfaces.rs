@@ -7,10 +7,10 @@ use crate::finding::FindingCollector;
 use crate::json_pointer::JsonPointer;
 use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::wire::normalize_address;
-use crate::{Family, Interface, ParsedCard, UNKNOWN_BINDING, rules};
+use crate::{CardFamily, Interface, ParsedCard, UNKNOWN_BINDING, rules};
 
 /// Sets the version of every interface, and keeps the interfaces that the target version can express.
-pub(super) fn complete_interfaces(
+pub(super) fn convert_interfaces(
     interfaces: &mut Vec<Interface>,
     parsed: &ParsedCard,
     target: ConversionTarget,
@@ -29,7 +29,7 @@ pub(super) fn complete_interfaces(
         out.add(&rules::CONVERT_NO_ADDRESS, &root, &found);
         return;
     }
-    assume_versions(interfaces, parsed, &list_pointer, out);
+    assume_interface_versions(interfaces, parsed, &list_pointer, out);
     if target == ConversionTarget::V0_3 {
         keep_single_version(interfaces, &list_pointer, out);
     }
@@ -95,22 +95,24 @@ fn version_or_empty(interface: &Interface) -> &str {
 /// Sets the version of interfaces without one, by the form of their card. A caller that names no version counts as 0.3
 /// (1.0 §3.6), so an agent of unknown version counts as 0.3 too. So does an agent whose card only looks like an older
 /// version: clients ignore anything older than 0.3.
-fn assume_versions(
+fn assume_interface_versions(
     interfaces: &mut [Interface],
     parsed: &ParsedCard,
     list_pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,
 ) {
     let assumed_version = match parsed.family {
-        Family::V1_0 | Family::Dual | Family::Snake1 | Family::OtherInterfaces => "1.0",
-        Family::V0_1
-        | Family::V0_2
-        | Family::V0_3
-        | Family::Flat1
-        | Family::Undated
-        | Family::Snake0
-        | Family::NoAddress
-        | Family::Nested => "0.3",
+        CardFamily::V1_0 | CardFamily::Dual | CardFamily::Snake1 | CardFamily::OtherInterfaces => {
+            "1.0"
+        }
+        CardFamily::V0_1
+        | CardFamily::V0_2
+        | CardFamily::V0_3
+        | CardFamily::Flat1
+        | CardFamily::Undated
+        | CardFamily::Snake0
+        | CardFamily::NoAddress
+        | CardFamily::Nested => "0.3",
     };
     let mut undated_count = 0_usize;
     for interface in &mut *interfaces {

@@ -70,7 +70,7 @@ pub fn convert_to_0_3(parsed: &ParsedCard) -> ConvertedCard {
 /// Converts a card to the form of the given version: see [`convert_to_1_0`] and [`convert_to_0_3`].
 pub fn convert_card(parsed: &ParsedCard, target: ConversionTarget) -> ConvertedCard {
     let mut out = FindingCollector::default();
-    let completed_card = completion::complete_card(parsed, target, &mut out);
+    let completed_card = completion::fit_card_to_version(parsed, target, &mut out);
     let card = match target {
         ConversionTarget::V1_0 => v1_0::card_object(&completed_card),
         ConversionTarget::V0_3 => v0_3::card_object(&completed_card),

@@ -44,7 +44,7 @@ const OAUTH_FLOWS: [OAuthFlowKind; 5] = [
 ];
 
 /// The flows that the version can express. A flow without its addresses is removed, because they cannot be guessed.
-pub(super) fn complete_flows(
+pub(super) fn convert_oauth_flows(
     flows: &Value,
     target: ConversionTarget,
     pointer: &JsonPointer<'_>,

@@ -21,7 +21,7 @@ enum SchemeConversion {
     Inexpressible,
 }
 
-pub(super) fn complete_security(
+pub(super) fn convert_security(
     card: &mut AgentCard,
     target: ConversionTarget,
     out: &mut FindingCollector,
@@ -35,7 +35,7 @@ pub(super) fn complete_security(
     let mut reported_names = HashSet::new();
     for mut scheme in schemes {
         let name = scheme.name.clone();
-        let conversion = complete_scheme(&mut scheme, target, &pointer.member(&name), out);
+        let conversion = convert_security_scheme(&mut scheme, target, &pointer.member(&name), out);
         reported_names.insert(name);
         match conversion {
             SchemeConversion::Converted => card.security_schemes.push(scheme),
@@ -77,7 +77,10 @@ pub(super) fn complete_security(
 }
 
 /// Sets the location of an API key, and returns a note if the card does not state it.
-fn complete_key_location(location: &mut String, parameter: &mut String) -> Option<&'static str> {
+fn complete_api_key_location(
+    location: &mut String,
+    parameter: &mut String,
+) -> Option<&'static str> {
     let is_complete = !location.is_empty() && !parameter.is_empty();
     if location.is_empty() {
         location.push_str("header");
@@ -93,7 +96,7 @@ fn complete_key_location(location: &mut String, parameter: &mut String) -> Optio
 }
 
 /// Adds the members of a scheme that the versions require; the scheme's description states the assumptions.
-fn complete_scheme(
+fn convert_security_scheme(
     scheme: &mut SecurityScheme,
     target: ConversionTarget,
     pointer: &JsonPointer<'_>,
@@ -108,7 +111,7 @@ fn complete_scheme(
                 out.add(&rules::CONVERT_SCHEME, pointer, location);
                 return SchemeConversion::Inexpressible;
             }
-            complete_key_location(location, parameter)
+            complete_api_key_location(location, parameter)
         }
         SchemeKind::Http { scheme, .. } => {
             // Lower case can be longer than the original, and would be cut when the card is read again.
@@ -124,7 +127,7 @@ fn complete_scheme(
         }
         SchemeKind::Oauth2 { flows, .. } => {
             let completed_flows =
-                oauth_flows::complete_flows(flows, target, &pointer.member("flows"), out);
+                oauth_flows::convert_oauth_flows(flows, target, &pointer.member("flows"), out);
             let has_flows = !completed_flows.is_empty();
             *flows = Value::Object(completed_flows);
             (!has_flows).then_some("The card describes no OAuth flow that could be converted.")

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::member_reader::MAX_LIST_ELEMENTS;
-use crate::{Family, SecurityRequirement, Severity, auth_labels, parse_card};
+use crate::{CardFamily, SecurityRequirement, Severity, auth_labels, parse_card};
 
 /// Parses the card.
 fn read(card: &Value) -> ParsedCard {
@@ -104,7 +104,7 @@ fn a_card_without_an_address_says_so_and_invents_none() {
         let gravest = converted.findings.iter().map(|f| f.severity).max();
         assert_eq!(gravest, Some(Severity::Error));
         assert!(!json!(converted.card).to_string().contains("a.example"));
-        assert_eq!(again(converted).1.family, Family::NoAddress);
+        assert_eq!(again(converted).1.family, CardFamily::NoAddress);
     }
     assert!(!new.card.contains_key("supportedInterfaces"));
     assert!(!old.card.contains_key("url") && !old.card.contains_key("preferredTransport"));

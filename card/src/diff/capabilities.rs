@@ -8,7 +8,9 @@ use super::json_equality::{
     BeforeAfter, MemberType, both_empty_or_null, canonical_text, is_empty_or_null, values_equal,
 };
 use super::list_matching::match_lists;
-use super::lists_and_texts::{STILL_EMPTY, add_if_reordered, compare_wording, list_elements};
+use super::lists_and_texts::{
+    STILL_EMPTY, add_change_if_reordered, compare_wording, list_elements,
+};
 use super::object_members::ObjectMembers;
 use super::unknown_members;
 use crate::json_pointer::JsonPointer;
@@ -102,7 +104,7 @@ fn compare_extensions(
     let count_before = out.count();
     let extension_keys = |list: &[Value]| list.iter().map(extension_key).collect::<Vec<_>>();
     let matching = match_lists(extension_keys(old), extension_keys(new));
-    if !matching.ambiguous && add_if_reordered(pointer, values, out) {
+    if !matching.ambiguous && add_change_if_reordered(pointer, values, out) {
         return;
     }
     for index in matching.added {

@@ -23,15 +23,15 @@ const BINDING_MEMBERS: [&str; 4] = ["protocolBinding", "transport", "type", "pro
 
 /// Position of an address in a card: the member, and the index in its list.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CardAddressPosition<'a> {
+pub(super) struct AgentAddressPosition<'a> {
     pub(super) member: &'a str,
     pub(super) index: Option<usize>,
 }
 
-pub(super) type AddressKey<'a> = (&'a str, Option<usize>);
+pub(super) type AddressPositionKey<'a> = (&'a str, Option<usize>);
 
-impl<'a> CardAddressPosition<'a> {
-    pub(super) fn key(&self) -> AddressKey<'a> {
+impl<'a> AgentAddressPosition<'a> {
+    pub(super) fn key(&self) -> AddressPositionKey<'a> {
         (self.member, self.index)
     }
 
@@ -52,15 +52,15 @@ impl<'a> CardAddressPosition<'a> {
 pub(super) type CallTarget<'a> = (&'a str, String, &'a str);
 
 #[derive(Debug, Clone)]
-pub(super) struct CardAddress<'a> {
+pub(super) struct AgentAddress<'a> {
     pub(super) target: CallTarget<'a>,
     /// The version as `Major.Minor`, or the text itself if it is not a version.
     pub(super) version: Option<String>,
-    pub(super) position: CardAddressPosition<'a>,
+    pub(super) position: AgentAddressPosition<'a>,
     pub(super) value: &'a Value,
 }
 
-impl CardAddress<'_> {
+impl AgentAddress<'_> {
     /// The server, binding and tenant; `None` if clients may read the server differently.
     pub(super) fn reached_server(&self) -> Option<(UrlOrigin, &str, &str)> {
         Some((
@@ -73,21 +73,21 @@ impl CardAddress<'_> {
 
 /// All addresses of a card, the preferred one first.
 #[derive(Debug, Default)]
-pub(super) struct CardAddresses<'a> {
-    pub(super) readable: Vec<CardAddress<'a>>,
+pub(super) struct AgentAddresses<'a> {
+    pub(super) readable: Vec<AgentAddress<'a>>,
     /// Values in the position of an address that can be read in several ways, or not at all.
-    pub(super) ambiguous: Vec<(CardAddressPosition<'a>, &'a Value)>,
+    pub(super) ambiguous: Vec<(AgentAddressPosition<'a>, &'a Value)>,
 }
 
-impl<'a> CardAddresses<'a> {
+impl<'a> AgentAddresses<'a> {
     pub(super) fn from_card(card: &ObjectMembers<'a>) -> Self {
-        let mut addresses = CardAddresses::default();
+        let mut addresses = AgentAddresses::default();
         if let Some((name, value)) = non_null_member(card, "supportedInterfaces") {
             addresses.add_list(name, value, None);
         }
         let version = card.get_non_null("protocolVersion");
         if let Some((name, value)) = non_null_member(card, "url") {
-            let position = CardAddressPosition {
+            let position = AgentAddressPosition {
                 member: name,
                 index: None,
             };
@@ -96,7 +96,7 @@ impl<'a> CardAddresses<'a> {
                 Some(value) => value.as_str(),
             };
             match (value.as_str(), binding, parse_declared_version(version)) {
-                (Some(url), Some(binding), Ok(version)) => addresses.readable.push(CardAddress {
+                (Some(url), Some(binding), Ok(version)) => addresses.readable.push(AgentAddress {
                     target: (url, binding.to_ascii_lowercase(), ""),
                     version,
                     position,
@@ -114,7 +114,7 @@ impl<'a> CardAddresses<'a> {
     /// Adds a list of addresses; `version` applies to addresses without a version of their own.
     fn add_list(&mut self, member: &'a str, value: &'a Value, version: Option<&'a Value>) {
         let Value::Array(list) = value else {
-            let position = CardAddressPosition {
+            let position = AgentAddressPosition {
                 member,
                 index: None,
             };
@@ -122,7 +122,7 @@ impl<'a> CardAddresses<'a> {
             return;
         };
         for (index, value) in list.iter().enumerate() {
-            let position = CardAddressPosition {
+            let position = AgentAddressPosition {
                 member,
                 index: Some(index),
             };
@@ -141,14 +141,14 @@ impl<'a> CardAddresses<'a> {
         origins.collect()
     }
 
-    pub(super) fn ambiguous_keys(&self) -> HashSet<(bool, String)> {
-        self.ambiguous.iter().map(ambiguous_key).collect()
+    pub(super) fn ambiguous_address_keys(&self) -> HashSet<(bool, String)> {
+        self.ambiguous.iter().map(ambiguous_address_key).collect()
     }
 }
 
 /// Key of an ambiguous address: whether it is in `supportedInterfaces`, and its canonical value.
-pub(super) fn ambiguous_key(
-    (position, value): &(CardAddressPosition<'_>, &Value),
+pub(super) fn ambiguous_address_key(
+    (position, value): &(AgentAddressPosition<'_>, &Value),
 ) -> (bool, String) {
     (
         position.member.starts_with("supported"),
@@ -163,8 +163,8 @@ fn non_null_member<'a>(card: &ObjectMembers<'a>, name: &str) -> Option<MemberRef
 fn parse_address_entry<'a>(
     value: &'a Value,
     version: Option<&'a Value>,
-    position: CardAddressPosition<'a>,
-) -> Option<CardAddress<'a>> {
+    position: AgentAddressPosition<'a>,
+) -> Option<AgentAddress<'a>> {
     let members = ObjectMembers::new(value.as_object()?, INTERFACE_MEMBERS);
     if !members.ambiguous.is_empty() {
         return None;
@@ -182,7 +182,7 @@ fn parse_address_entry<'a>(
         Some(tenant) => tenant.as_str()?,
     };
     let url = members.get_non_null("url")?.as_str()?;
-    Some(CardAddress {
+    Some(AgentAddress {
         target: (url, binding.to_ascii_lowercase(), tenant),
         version: parse_declared_version(members.get_non_null("protocolVersion").or(version))
             .ok()?,

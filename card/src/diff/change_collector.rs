@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::change::{CardChange, CardDiff, ChangeClass, MAX_CHANGES};
 use super::display::{self, unmarked_member_name};
-use super::json_equality::{BeforeAfter, is_unchanged};
+use super::json_equality::{BeforeAfter, is_value_unchanged};
 use super::object_members::differing_members;
 use crate::json_pointer::JsonPointer;
 
@@ -98,7 +98,7 @@ pub(super) fn add_each_difference(
                 );
             }
         }
-        _ if is_unchanged(values) => {}
+        _ if is_value_unchanged(values) => {}
         _ => out.add(class, pointer, values, reason),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::card_addresses::CardAddresses;
+use super::card_addresses::AgentAddresses;
 use super::change::ChangeClass::{Critical, High, Low};
 use super::change::SignatureStateChange;
 use super::change_collector::{ChangeCollector, add_each_difference};
@@ -11,7 +11,7 @@ use super::lists_and_texts::{compare_modes, compare_wording};
 use super::object_members::{ObjectMembers, is_loose_spelling};
 use super::url_origin::url_origin;
 use super::{capabilities, interfaces, security, signatures, skills, unknown_members};
-use crate::Family;
+use crate::CardFamily;
 use crate::json_pointer::JsonPointer;
 use crate::wire::member_names::NESTING_MEMBERS;
 
@@ -53,8 +53,11 @@ const HARMLESS_MEMBERS: [&str; 6] = [
 const MAX_VERSION_CHARS: usize = 64;
 
 /// The member that contains a whole card, or the part of a card with its name.
-pub(super) fn nesting_member(root: &Map<String, Value>, family: Family) -> Option<&'static str> {
-    if family != Family::Nested {
+pub(super) fn nesting_member(
+    root: &Map<String, Value>,
+    family: CardFamily,
+) -> Option<&'static str> {
+    if family != CardFamily::Nested {
         return None;
     }
     NESTING_MEMBERS.into_iter().find(|nest| {
@@ -64,15 +67,15 @@ pub(super) fn nesting_member(root: &Map<String, Value>, family: Family) -> Optio
 }
 
 /// One level of a card, with the facts that its rules need.
-pub(super) struct CardLevelContext<'a> {
-    pub(super) families: (Family, Family),
+pub(super) struct CardLevelComparer<'a> {
+    pub(super) families: (CardFamily, CardFamily),
     pub(super) owner_extension: Option<&'a str>,
     pub(super) signature_states: Option<SignatureStateChange>,
     /// Whether the card's members are on two levels.
     pub(super) is_nested: bool,
 }
 
-impl CardLevelContext<'_> {
+impl CardLevelComparer<'_> {
     /// Compares the members of both cards except `skipped_member`, which is a level of its own.
     pub(super) fn compare_members(
         &self,
@@ -95,8 +98,8 @@ impl CardLevelContext<'_> {
             }
         }
         interfaces::compare_interfaces(self.families, &old, &new, pointer, out);
-        interfaces::compare_undefined_addresses(&mut old, &mut new, pointer, out);
-        security::compare_undefined_credentials(&mut old, &mut new, pointer, out);
+        interfaces::compare_nonstandard_addresses(&mut old, &mut new, pointer, out);
+        security::compare_nonstandard_credentials(&mut old, &mut new, pointer, out);
         let is_callable = |address: &str| self.is_nested || new.get_non_null(address).is_some();
         security::compare_security(&old, &new, &is_callable, pointer, out);
         if let Some((name, values)) = new.changed_member(&old, "provider") {
@@ -112,7 +115,13 @@ impl CardLevelContext<'_> {
                 .any(|known| is_loose_spelling(name, known));
             if is_harmless { High } else { Critical }
         };
-        unknown_members::compare_unknown_with_class(pointer, &old, &new, ambiguous_class, out);
+        unknown_members::compare_classified_unknown_members(
+            pointer,
+            &old,
+            &new,
+            ambiguous_class,
+            out,
+        );
     }
 }
 
@@ -217,7 +226,7 @@ fn compare_link(
         (None, Some(after)) => {
             is_empty_or_null(values.0, MemberType::Text)
                 && after.is_http()
-                && CardAddresses::from_card(old).origins().contains(&after)
+                && AgentAddresses::from_card(old).origins().contains(&after)
         }
         (_, None) => false,
     };

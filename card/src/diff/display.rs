@@ -21,7 +21,7 @@ pub(super) fn shorten_value_pair(
     after: Option<&Value>,
 ) -> (Option<Value>, Option<Value>) {
     if let (Some(Value::String(old)), Some(Value::String(new))) = (before, after) {
-        let skipped_chars = count_skipped_chars(old, new);
+        let skipped_chars = count_omitted_prefix_chars(old, new);
         let display_from_difference = |text: &str| {
             let rest: String = text.chars().skip(skipped_chars).collect();
             let lead = if skipped_chars > 0 { "…" } else { "" };
@@ -36,7 +36,7 @@ pub(super) fn shorten_value_pair(
 }
 
 /// Number of common leading characters of two texts that are omitted.
-fn count_skipped_chars(old: &str, new: &str) -> usize {
+fn count_omitted_prefix_chars(old: &str, new: &str) -> usize {
     if old.len().max(new.len()) < MAX_DISPLAYED_CHARS {
         return 0;
     }

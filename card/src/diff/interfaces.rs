@@ -4,14 +4,16 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::card_addresses::{AddressKey, CallTarget, CardAddress, CardAddresses, ambiguous_key};
+use super::card_addresses::{
+    AddressPositionKey, AgentAddress, AgentAddresses, CallTarget, ambiguous_address_key,
+};
 use super::change::ChangeClass::{self, Critical, High, Low};
 use super::change_collector::{ChangeCollector, add_each_difference};
 use super::display::unmarked_member_name;
 use super::json_equality::is_permutation;
-use super::object_members::{MemberPair, ObjectMembers, differing_listed_members};
+use super::object_members::{MemberBeforeAfter, ObjectMembers, differing_listed_members};
 use super::url_origin::UrlOrigin;
-use crate::Family;
+use crate::CardFamily;
 use crate::json_pointer::JsonPointer;
 
 const ADDRESS_MEMBERS: [&str; 5] = [
@@ -28,14 +30,14 @@ const PREFERENCE_CHANGED: &str = "callers try another of the approved addresses 
 type VersionsByTarget<'o> = HashMap<&'o CallTarget<'o>, BTreeSet<Option<&'o str>>>;
 
 /// Compares members of no version that contain a card's only address, and removes them from both cards.
-pub(super) fn compare_undefined_addresses<'a>(
+pub(super) fn compare_nonstandard_addresses<'a>(
     old: &mut ObjectMembers<'a>,
     new: &mut ObjectMembers<'a>,
     pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
     let has_address = |card: &ObjectMembers<'_>| {
-        let addresses = CardAddresses::from_card(card).readable;
+        let addresses = AgentAddresses::from_card(card).readable;
         addresses.iter().any(|one| !one.target.0.trim().is_empty())
     };
     if has_address(old) && has_address(new) {
@@ -61,20 +63,23 @@ pub(super) fn compare_undefined_addresses<'a>(
 
 /// Compares the addresses of two cards. `families` are the wire formats of both.
 pub(super) fn compare_interfaces(
-    families: (Family, Family),
+    families: (CardFamily, CardFamily),
     old: &ObjectMembers<'_>,
     new: &ObjectMembers<'_>,
     pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
-    let changed_members: Vec<MemberPair<'_>> = ADDRESS_MEMBERS
+    let changed_members: Vec<MemberBeforeAfter<'_>> = ADDRESS_MEMBERS
         .into_iter()
         .filter_map(|name| new.changed_member(old, name))
         .collect();
     if changed_members.is_empty() {
         return;
     }
-    let (before, after) = (CardAddresses::from_card(old), CardAddresses::from_card(new));
+    let (before, after) = (
+        AgentAddresses::from_card(old),
+        AgentAddresses::from_card(new),
+    );
     if changed_members.iter().all(is_reordering_only) {
         let (class, reason) = if has_single_target(&after) {
             (Low, "the addresses of one server in a different order")
@@ -111,14 +116,14 @@ pub(super) fn compare_interfaces(
     }
 }
 
-fn is_reordering_only((name, values): &MemberPair<'_>) -> bool {
+fn is_reordering_only((name, values): &MemberBeforeAfter<'_>) -> bool {
     let is_interface_list = name.ends_with("nterfaces");
     matches!(values, (Some(Value::Array(old)), Some(Value::Array(new))) if is_interface_list && is_permutation(old, new))
 }
 
 /// Whether all addresses lead to the same tenant of one server in one version, so that their order does not matter.
-fn has_single_target(addresses: &CardAddresses<'_>) -> bool {
-    let target = |address: &CardAddress<'_>| {
+fn has_single_target(addresses: &AgentAddresses<'_>) -> bool {
+    let target = |address: &AgentAddress<'_>| {
         let (origin, _, tenant) = address.reached_server()?;
         Some((origin, tenant.to_owned(), address.version.clone()))
     };
@@ -133,14 +138,17 @@ fn has_single_target(addresses: &CardAddresses<'_>) -> bool {
 
 /// Compares addresses that clients may read differently: a new one may lead anywhere.
 fn compare_ambiguous_addresses(
-    before: &CardAddresses<'_>,
-    after: &CardAddresses<'_>,
+    before: &AgentAddresses<'_>,
+    after: &AgentAddresses<'_>,
     pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
-    let (old_keys, new_keys) = (before.ambiguous_keys(), after.ambiguous_keys());
+    let (old_keys, new_keys) = (
+        before.ambiguous_address_keys(),
+        after.ambiguous_address_keys(),
+    );
     for address in &after.ambiguous {
-        if !old_keys.contains(&ambiguous_key(address)) {
+        if !old_keys.contains(&ambiguous_address_key(address)) {
             let reason = "clients may read this address differently";
             address.0.visit_with_pointer(pointer, |at| {
                 out.add(Critical, at, (None, Some(address.1)), reason)
@@ -148,7 +156,7 @@ fn compare_ambiguous_addresses(
         }
     }
     for address in &before.ambiguous {
-        if !new_keys.contains(&ambiguous_key(address)) {
+        if !new_keys.contains(&ambiguous_address_key(address)) {
             let reason = "an address is no longer offered";
             address.0.visit_with_pointer(pointer, |at| {
                 out.add(High, at, (Some(address.1), None), reason)
@@ -158,8 +166,8 @@ fn compare_ambiguous_addresses(
 }
 
 fn compare_call_targets(
-    before: &CardAddresses<'_>,
-    after: &CardAddresses<'_>,
+    before: &AgentAddresses<'_>,
+    after: &AgentAddresses<'_>,
     pointer: &JsonPointer<'_>,
     out: &mut ChangeCollector,
 ) {
@@ -219,14 +227,14 @@ fn compare_call_targets(
 }
 
 struct ApprovedTargets<'o> {
-    by_position: HashMap<AddressKey<'o>, &'o CardAddress<'o>>,
-    by_target: HashMap<&'o CallTarget<'o>, &'o CardAddress<'o>>,
-    by_address: HashMap<&'o str, &'o CardAddress<'o>>,
+    by_position: HashMap<AddressPositionKey<'o>, &'o AgentAddress<'o>>,
+    by_target: HashMap<&'o CallTarget<'o>, &'o AgentAddress<'o>>,
+    by_address: HashMap<&'o str, &'o AgentAddress<'o>>,
     reached_servers: HashSet<(UrlOrigin, &'o str, &'o str)>,
 }
 
 impl<'o> ApprovedTargets<'o> {
-    fn new(addresses: &'o CardAddresses<'o>) -> Self {
+    fn new(addresses: &'o AgentAddresses<'o>) -> Self {
         let readable = &addresses.readable;
         ApprovedTargets {
             by_position: readable
@@ -244,12 +252,12 @@ impl<'o> ApprovedTargets<'o> {
                 .collect(),
             reached_servers: readable
                 .iter()
-                .filter_map(CardAddress::reached_server)
+                .filter_map(AgentAddress::reached_server)
                 .collect(),
         }
     }
 
-    fn classify_address(&self, address: &CardAddress<'_>) -> (ChangeClass, &'static str) {
+    fn classify_address(&self, address: &AgentAddress<'_>) -> (ChangeClass, &'static str) {
         if address
             .reached_server()
             .is_some_and(|reach| self.reached_servers.contains(&reach))
@@ -267,7 +275,7 @@ impl<'o> ApprovedTargets<'o> {
     }
 }
 
-fn versions_by_target<'o>(addresses: &'o CardAddresses<'o>) -> VersionsByTarget<'o> {
+fn versions_by_target<'o>(addresses: &'o AgentAddresses<'o>) -> VersionsByTarget<'o> {
     let mut targets: VersionsByTarget<'o> = HashMap::new();
     for address in &addresses.readable {
         let versions = targets.entry(&address.target).or_default();

@@ -23,7 +23,7 @@ fn members_equal(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
             .all(|(name, value)| b.get(name).is_some_and(|other| values_equal(value, other)))
 }
 
-pub(super) fn is_unchanged(values: BeforeAfter<'_>) -> bool {
+pub(super) fn is_value_unchanged(values: BeforeAfter<'_>) -> bool {
     match values {
         (Some(a), Some(b)) => values_equal(a, b),
         (None, None) => true,

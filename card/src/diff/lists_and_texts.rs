@@ -11,7 +11,7 @@ use crate::json_pointer::JsonPointer;
 
 pub(super) const STILL_EMPTY: &str = "it is empty, as before";
 
-pub(super) fn add_if_reordered(
+pub(super) fn add_change_if_reordered(
     pointer: &JsonPointer<'_>,
     values: BeforeAfter<'_>,
     out: &mut ChangeCollector,
@@ -36,7 +36,7 @@ pub(super) fn compare_wording(
 ) {
     if both_empty_or_null(values, member_type) {
         out.add(Low, pointer, values, STILL_EMPTY);
-    } else if !add_if_reordered(pointer, values, out) {
+    } else if !add_change_if_reordered(pointer, values, out) {
         add_each_difference(High, pointer, values, reason, out);
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn compare_modes(
         out.add(Low, pointer, values, STILL_EMPTY);
         return;
     }
-    if add_if_reordered(pointer, values, out) {
+    if add_change_if_reordered(pointer, values, out) {
         return;
     }
     let (Some(old), Some(new)) = (list_texts(values.0), list_texts(values.1)) else {

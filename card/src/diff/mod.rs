@@ -33,10 +33,10 @@ use serde_json::Value;
 
 use crate::json_document::{self, JsonDocument};
 use crate::json_pointer::JsonPointer;
-use crate::{Family, ParseError, content_digest, parse_card};
+use crate::{CardFamily, ParseError, content_digest, parse_card};
 
 use change_collector::ChangeCollector;
-use diff_level::CardLevelContext;
+use diff_level::CardLevelComparer;
 
 /// Compares two versions of a card as received.
 ///
@@ -62,7 +62,7 @@ pub fn diff_cards(
     after: &[u8],
     owner_extension: Option<&str>,
 ) -> Result<CardDiff, ParseError> {
-    diff_documents(before, after, owner_extension, None)
+    diff_card_bytes(before, after, owner_extension, None)
 }
 
 /// Compares two versions of a card whose signatures have been verified. A signature that verified before but no longer
@@ -74,10 +74,10 @@ pub fn diff_verified_cards(
     owner_extension: Option<&str>,
     signature_states: SignatureStateChange,
 ) -> Result<CardDiff, ParseError> {
-    diff_documents(before, after, owner_extension, Some(signature_states))
+    diff_card_bytes(before, after, owner_extension, Some(signature_states))
 }
 
-fn diff_documents(
+fn diff_card_bytes(
     before: &[u8],
     after: &[u8],
     owner_extension: Option<&str>,
@@ -90,7 +90,7 @@ fn diff_documents(
     );
     let mut out = ChangeCollector::default();
     if before != after {
-        compare_documents(
+        compare_card_documents(
             &documents.0,
             &documents.1,
             families,
@@ -106,10 +106,10 @@ fn diff_documents(
     Ok(out.into_diff())
 }
 
-fn compare_documents(
+fn compare_card_documents(
     before: &JsonDocument,
     after: &JsonDocument,
-    families: (Family, Family),
+    families: (CardFamily, CardFamily),
     owner_extension: Option<&str>,
     signature_states: Option<SignatureStateChange>,
     out: &mut ChangeCollector,
@@ -130,7 +130,7 @@ fn compare_documents(
         diff_level::nesting_member(old, families.0),
         diff_level::nesting_member(new, families.1),
     );
-    let level = CardLevelContext {
+    let level = CardLevelComparer {
         families,
         owner_extension,
         signature_states,

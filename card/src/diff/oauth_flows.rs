@@ -28,7 +28,7 @@ const FLOW_MEMBERS: &[&str] = &[
 
 const TOKEN_SOURCE_CHANGED: &str = "the way callers get tokens changed";
 
-pub(super) fn compare_flows(
+pub(super) fn compare_oauth_flows(
     pointer: &JsonPointer<'_>,
     values: BeforeAfter<'_>,
     out: &mut ChangeCollector,
@@ -43,7 +43,7 @@ pub(super) fn compare_flows(
     );
     for name in FLOW_NAMES {
         if let Some((name, values)) = new.changed_member(&old, name) {
-            compare_flow(&pointer.member(name), values, out);
+            compare_oauth_flow(&pointer.member(name), values, out);
         }
     }
     // An unknown flow still counts as a flow.
@@ -53,7 +53,11 @@ pub(super) fn compare_flows(
     unknown_members::compare_unknown_members(pointer, &old, &new, out);
 }
 
-fn compare_flow(pointer: &JsonPointer<'_>, values: BeforeAfter<'_>, out: &mut ChangeCollector) {
+fn compare_oauth_flow(
+    pointer: &JsonPointer<'_>,
+    values: BeforeAfter<'_>,
+    out: &mut ChangeCollector,
+) {
     let (Some(Value::Object(old)), Some(Value::Object(new))) = values else {
         out.add(Critical, pointer, values, TOKEN_SOURCE_CHANGED);
         return;

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::json_equality::{BeforeAfter, is_unchanged};
+use super::json_equality::{BeforeAfter, is_value_unchanged};
 use crate::member_reader::to_snake_case;
 
 pub(super) type MemberRef<'a> = (&'a str, &'a Value);
 
 /// A member of either object, with its value in both.
-pub(super) type MemberPair<'a> = (&'a str, BeforeAfter<'a>);
+pub(super) type MemberBeforeAfter<'a> = (&'a str, BeforeAfter<'a>);
 
 /// Members of one object, grouped by the clients that find them.
 pub(super) struct ObjectMembers<'a> {
@@ -78,14 +78,14 @@ impl<'a> ObjectMembers<'a> {
         &self,
         before: &ObjectMembers<'a>,
         name: &'static str,
-    ) -> Option<MemberPair<'a>> {
+    ) -> Option<MemberBeforeAfter<'a>> {
         let values = (before.get(name), self.get(name));
         let spelling = self.find_member(name).or(before.find_member(name))?.0;
-        (!is_unchanged(values)).then_some((spelling, values))
+        (!is_value_unchanged(values)).then_some((spelling, values))
     }
 
     /// The known members whose spelling differs in `new`.
-    pub(super) fn respelled_members(&self, new: &ObjectMembers<'a>) -> Vec<MemberPair<'a>> {
+    pub(super) fn respelled_members(&self, new: &ObjectMembers<'a>) -> Vec<MemberBeforeAfter<'a>> {
         let members = self.known.iter().zip(&new.known);
         let respelled = members.filter_map(|(old, new)| {
             let ((old, before), (new, after)) = ((*old)?, (*new)?);
@@ -103,7 +103,7 @@ impl<'a> ObjectMembers<'a> {
 pub(super) fn differing_members<'a>(
     before: &'a Map<String, Value>,
     after: &'a Map<String, Value>,
-) -> impl Iterator<Item = MemberPair<'a>> {
+) -> impl Iterator<Item = MemberBeforeAfter<'a>> {
     let newer_members = after
         .iter()
         .map(|(name, value)| (name.as_str(), (before.get(name), Some(value))));
@@ -113,18 +113,18 @@ pub(super) fn differing_members<'a>(
         .map(|(name, value)| (name.as_str(), (Some(value), None)));
     newer_members
         .chain(removed)
-        .filter(|(_, values)| !is_unchanged(*values))
+        .filter(|(_, values)| !is_value_unchanged(*values))
 }
 
 pub(super) fn differing_listed_members<'a>(
     before: &[MemberRef<'a>],
     after: &[MemberRef<'a>],
-) -> Vec<MemberPair<'a>> {
+) -> Vec<MemberBeforeAfter<'a>> {
     let mut unmatched: HashMap<&str, &'a Value> = before.iter().copied().collect();
-    let mut pairs: Vec<MemberPair<'a>> = Vec::new();
+    let mut pairs: Vec<MemberBeforeAfter<'a>> = Vec::new();
     for (name, value) in after {
         let values = (unmatched.remove(name), Some(*value));
-        if !is_unchanged(values) {
+        if !is_value_unchanged(values) {
             pairs.push((name, values));
         }
     }
@@ -161,7 +161,7 @@ mod tests {
 
     const NAMES: &[&str] = &["url", "protocolVersion", "skills"];
 
-    fn split_names(object: &Value) -> (Vec<String>, Vec<String>, Vec<String>) {
+    fn member_names_by_group(object: &Value) -> (Vec<String>, Vec<String>, Vec<String>) {
         let members = ObjectMembers::new(object.as_object().unwrap(), NAMES);
         let names = |members: &[MemberRef<'_>]| members.iter().map(|m| m.0.to_owned()).collect();
         let known: Vec<MemberRef<'_>> = NAMES
@@ -187,11 +187,11 @@ mod tests {
     #[test]
     fn members_are_divided_by_the_clients_that_find_them() {
         assert_eq!(
-            split_names(&json!({"protocol_version": 1, "url": 2, "other": 3})),
+            member_names_by_group(&json!({"protocol_version": 1, "url": 2, "other": 3})),
             owned_names(&["url", "protocol_version"], &[], &["other"])
         );
         assert_eq!(
-            split_names(
+            member_names_by_group(
                 &json!({"protocol_version": 1, "protocolVersion": 2, "URL": 3, "\u{17f}\u{212a}ills": 4})
             ),
             owned_names(
@@ -201,7 +201,7 @@ mod tests {
             )
         );
         assert_eq!(
-            split_names(&json!({"url\u{0}1": 1, "url": 2, "curl": 3, "": 4})),
+            member_names_by_group(&json!({"url\u{0}1": 1, "url": 2, "curl": 3, "": 4})),
             owned_names(&["url"], &["url\u{0}1"], &["curl", ""])
         );
     }

@@ -25,21 +25,23 @@ pub(super) enum RequirementChange {
 
 /// Parses the alternatives of a list in either form, `{name: [scopes]}` or `{"schemes": {name: {"list": […]}}}`; an
 /// empty list is one alternative without schemes. `None` for a value that clients may read differently.
-pub(super) fn parse_alternatives(value: Option<&Value>) -> Option<Vec<SchemeScopes<'_>>> {
+pub(super) fn parse_auth_alternatives(value: Option<&Value>) -> Option<Vec<SchemeScopes<'_>>> {
     let list = match value {
         None | Some(Value::Null) => &[][..],
         Some(Value::Array(list)) => list,
         Some(_) => return None,
     };
-    let mut parsed: Vec<SchemeScopes<'_>> =
-        list.iter().map(parse_alternative).collect::<Option<_>>()?;
+    let mut parsed: Vec<SchemeScopes<'_>> = list
+        .iter()
+        .map(parse_auth_alternative)
+        .collect::<Option<_>>()?;
     if parsed.is_empty() {
         parsed.push(SchemeScopes::new());
     }
     Some(parsed)
 }
 
-fn parse_alternative(value: &Value) -> Option<SchemeScopes<'_>> {
+fn parse_auth_alternative(value: &Value) -> Option<SchemeScopes<'_>> {
     let members = value.as_object()?;
     if members.keys().any(|name| name.contains('\0')) {
         return None;
@@ -70,7 +72,7 @@ fn text_set(value: &Value) -> Option<BTreeSet<&str>> {
 }
 
 /// Compares the alternatives of two cards; unreadable ones count as weaker.
-pub(super) fn compare_alternatives(
+pub(super) fn compare_auth_alternatives(
     before: Option<&[SchemeScopes<'_>]>,
     after: Option<&[SchemeScopes<'_>]>,
 ) -> RequirementChange {
@@ -88,7 +90,7 @@ pub(super) fn compare_alternatives(
     let is_as_strict = |added: &&SchemeScopes<'_>| {
         old_alternatives
             .iter()
-            .any(|one| is_as_strict_as(added, one))
+            .any(|one| is_alternative_as_strict(added, one))
     };
     if !new_only.iter().all(is_as_strict) {
         return RequirementChange::Weaker;
@@ -105,7 +107,7 @@ pub(super) fn compare_alternatives(
 }
 
 /// Whether every caller that meets `alternative` also meets `other`.
-fn is_as_strict_as(alternative: &SchemeScopes<'_>, other: &SchemeScopes<'_>) -> bool {
+fn is_alternative_as_strict(alternative: &SchemeScopes<'_>, other: &SchemeScopes<'_>) -> bool {
     let count_names = |alternative: &SchemeScopes<'_>| -> usize {
         alternative.values().map(|scopes| 1 + scopes.len()).sum()
     };
@@ -127,8 +129,8 @@ mod tests {
     use super::*;
 
     fn compare_requirement_values(before: &Value, after: &Value) -> RequirementChange {
-        let parse = |value| parse_alternatives(Some(value));
-        compare_alternatives(parse(before).as_deref(), parse(after).as_deref())
+        let parse = |value| parse_auth_alternatives(Some(value));
+        compare_auth_alternatives(parse(before).as_deref(), parse(after).as_deref())
     }
 
     #[test]

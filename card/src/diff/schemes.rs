@@ -153,7 +153,7 @@ fn compare_scheme_members(
         let reason = "callers would send credentials to a different place, or in a different form";
         add_each_difference(class, &pointer.member(spelling), values, reason, out);
     }
-    oauth_flows::compare_flows(
+    oauth_flows::compare_oauth_flows(
         &pointer.member("flows"),
         (old.get_non_null("flows"), new.get_non_null("flows")),
         out,

@@ -8,10 +8,10 @@ use super::change::ChangeClass::{Critical, High};
 use super::change_collector::{ChangeCollector, add_each_difference};
 use super::display::unmarked_member_name;
 use super::json_equality::{BeforeAfter, MemberType, both_empty_or_null, is_empty_or_null};
-use super::lists_and_texts::add_if_reordered;
+use super::lists_and_texts::add_change_if_reordered;
 use super::object_members::{ObjectMembers, differing_listed_members};
 use super::requirements::{
-    RequirementChange, SchemeScopes, compare_alternatives, parse_alternatives,
+    RequirementChange, SchemeScopes, compare_auth_alternatives, parse_auth_alternatives,
 };
 use super::schemes;
 use crate::json_pointer::JsonPointer;
@@ -64,7 +64,7 @@ pub(super) fn compare_security(
 }
 
 /// Compares credentials in members of no version, which some clients obey, and removes these from both cards.
-pub(super) fn compare_undefined_credentials<'a>(
+pub(super) fn compare_nonstandard_credentials<'a>(
     old: &mut ObjectMembers<'a>,
     new: &mut ObjectMembers<'a>,
     pointer: &JsonPointer<'_>,
@@ -131,19 +131,19 @@ fn has_changed_credentials(holder: &str, values: BeforeAfter<'_>) -> bool {
 /// Requirements of both cards for every caller, which apply to skills without requirements of their own.
 #[derive(Default)]
 pub(super) struct InheritedRequirements<'a> {
-    old: VisibleAlternatives<'a>,
-    new: VisibleAlternatives<'a>,
+    old: VisibleAuthAlternatives<'a>,
+    new: VisibleAuthAlternatives<'a>,
 }
 
 /// Alternatives that clients of each of [`REQUIREMENT_MEMBERS`] see; `None` if they cannot be determined.
-type VisibleAlternatives<'a> = Option<[Option<Vec<SchemeScopes<'a>>>; 2]>;
+type VisibleAuthAlternatives<'a> = Option<[Option<Vec<SchemeScopes<'a>>>; 2]>;
 
 impl<'a> InheritedRequirements<'a> {
     /// Reads both cards. Very long requirements are not compared again for every skill.
     pub(super) fn new(old: &ObjectMembers<'a>, new: &ObjectMembers<'a>) -> Self {
         let read_card = |card: &ObjectMembers<'a>| {
             let alternatives_by_member = REQUIREMENT_MEMBERS.map(|(member, _)| {
-                visible_alternatives(card, member, None).filter(|list| {
+                visible_auth_alternatives(card, member, None).filter(|list| {
                     let names = list
                         .iter()
                         .flat_map(|one| one.values().map(|s| s.len() + 1));
@@ -164,23 +164,23 @@ impl<'a> InheritedRequirements<'a> {
             .iter()
             .enumerate()
             .any(|(member_index, (member, _))| {
-                let skill_alternatives = visible_alternatives(
+                let skill_alternatives = visible_auth_alternatives(
                     skill,
                     member,
-                    inherited_alternatives(&self.new, member_index),
+                    inherited_auth_alternatives(&self.new, member_index),
                 );
                 let card_alternatives =
-                    inherited_alternatives(&self.old, member_index).and_then(Option::as_deref);
+                    inherited_auth_alternatives(&self.old, member_index).and_then(Option::as_deref);
                 skill.get_non_null(member).is_some()
-                    && compare_alternatives(card_alternatives, skill_alternatives.as_deref())
+                    && compare_auth_alternatives(card_alternatives, skill_alternatives.as_deref())
                         == RequirementChange::Weaker
             })
     }
 }
 
 /// The card's own requirements as one generation of clients sees them; `None` if there is no card to inherit from.
-fn inherited_alternatives<'s, 'a>(
-    card: &'s VisibleAlternatives<'a>,
+fn inherited_auth_alternatives<'s, 'a>(
+    card: &'s VisibleAuthAlternatives<'a>,
     member_index: usize,
 ) -> Option<&'s Option<Vec<SchemeScopes<'a>>>> {
     card.as_ref()?.get(member_index)
@@ -188,7 +188,7 @@ fn inherited_alternatives<'s, 'a>(
 
 /// The alternatives for clients that read `member`: from it, else from the other generation's member, else the
 /// card's.
-fn visible_alternatives<'a>(
+fn visible_auth_alternatives<'a>(
     holder: &ObjectMembers<'a>,
     member: &str,
     inherited: Option<&Option<Vec<SchemeScopes<'a>>>>,
@@ -202,7 +202,7 @@ fn visible_alternatives<'a>(
         .or_else(|| holder.get_non_null(other_member?));
     match (requirement, inherited) {
         (None, Some(card)) => card.clone(),
-        (requirement, _) => parse_alternatives(requirement),
+        (requirement, _) => parse_auth_alternatives(requirement),
     }
 }
 
@@ -220,18 +220,18 @@ pub(super) fn compare_requirements<'a>(
             continue;
         };
         let pointer = pointer.member(name);
-        if add_if_reordered(&pointer, values, out) {
+        if add_change_if_reordered(&pointer, values, out) {
             continue;
         }
-        let old_alternatives = visible_alternatives(
+        let old_alternatives = visible_auth_alternatives(
             old,
             member,
-            inherited_alternatives(&card_requirements.old, member_index),
+            inherited_auth_alternatives(&card_requirements.old, member_index),
         );
-        let new_alternatives = visible_alternatives(
+        let new_alternatives = visible_auth_alternatives(
             new,
             member,
-            inherited_alternatives(&card_requirements.new, member_index),
+            inherited_auth_alternatives(&card_requirements.new, member_index),
         );
         let required_before = !is_empty_or_null(values.0, MemberType::List)
             && !old_alternatives.as_deref().is_some_and(admits_everyone);
@@ -244,18 +244,20 @@ pub(super) fn compare_requirements<'a>(
             && new.get_non_null(member).is_none()
             && is_callable(address)
             && !inherits;
-        let (class, reason) =
-            match compare_alternatives(old_alternatives.as_deref(), new_alternatives.as_deref()) {
-                RequirementChange::Weaker => {
-                    (Critical, "callers are admitted that were rejected before")
-                }
-                _ if is_lost => (Critical, "some clients no longer see the requirements"),
-                RequirementChange::Stricter => (High, "callers need more credentials"),
-                RequirementChange::Same => (
-                    High,
-                    "callers need the same credentials, written in a different form",
-                ),
-            };
+        let (class, reason) = match compare_auth_alternatives(
+            old_alternatives.as_deref(),
+            new_alternatives.as_deref(),
+        ) {
+            RequirementChange::Weaker => {
+                (Critical, "callers are admitted that were rejected before")
+            }
+            _ if is_lost => (Critical, "some clients no longer see the requirements"),
+            RequirementChange::Stricter => (High, "callers need more credentials"),
+            RequirementChange::Same => (
+                High,
+                "callers need the same credentials, written in a different form",
+            ),
+        };
         out.add(class, &pointer, values, reason);
     }
 }
@@ -268,27 +270,27 @@ fn admits_everyone(alternatives: &[SchemeScopes<'_>]) -> bool {
 fn referenced_scheme_names<'a>(card: &ObjectMembers<'a>) -> HashSet<&'a str> {
     let mut names = HashSet::new();
     for (member, _) in REQUIREMENT_MEMBERS {
-        collect_names(card.get(member), &mut names);
+        collect_scheme_names(card.get(member), &mut names);
         let skills = card.get("skills").and_then(Value::as_array);
         for skill in skills.into_iter().flatten() {
-            collect_names(skill.get(member), &mut names);
+            collect_scheme_names(skill.get(member), &mut names);
         }
     }
     names
 }
 
-fn collect_names<'a>(value: Option<&'a Value>, names: &mut HashSet<&'a str>) {
+fn collect_scheme_names<'a>(value: Option<&'a Value>, names: &mut HashSet<&'a str>) {
     match value {
         Some(Value::String(text)) => {
             names.insert(text);
         }
         Some(Value::Array(list)) => list
             .iter()
-            .for_each(|value| collect_names(Some(value), names)),
+            .for_each(|value| collect_scheme_names(Some(value), names)),
         Some(Value::Object(members)) => {
             for (name, value) in members {
                 names.insert(name);
-                collect_names(Some(value), names);
+                collect_scheme_names(Some(value), names);
             }
         }
         _ => {}

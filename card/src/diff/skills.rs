@@ -7,7 +7,7 @@ use super::change_collector::{ChangeCollector, add_each_difference};
 use super::json_equality::{MemberType, both_empty_or_null, canonical_text, values_equal};
 use super::list_matching::match_lists;
 use super::lists_and_texts::{
-    STILL_EMPTY, add_if_reordered, compare_modes, compare_wording, list_elements,
+    STILL_EMPTY, add_change_if_reordered, compare_modes, compare_wording, list_elements,
 };
 use super::object_members::ObjectMembers;
 use super::security::{CallabilityCheck, InheritedRequirements, compare_requirements};
@@ -44,7 +44,7 @@ pub(super) fn compare_skills(
     };
     let skill_keys = |list| <[Value]>::iter(list).map(skill_key).collect::<Vec<_>>();
     let matching = match_lists(skill_keys(old), skill_keys(new));
-    if !matching.ambiguous && add_if_reordered(&pointer, values, out) {
+    if !matching.ambiguous && add_change_if_reordered(&pointer, values, out) {
         return;
     }
     let card_requirements = InheritedRequirements::new(old_card, new_card);

@@ -14,12 +14,12 @@ pub(super) fn compare_unknown_members(
     new: &ObjectMembers<'_>,
     out: &mut ChangeCollector,
 ) {
-    compare_unknown_with_class(pointer, old, new, |_| Critical, out);
+    compare_classified_unknown_members(pointer, old, new, |_| Critical, out);
 }
 
 /// Like [`compare_unknown_members`]; `class_of` gives the class of a member that only some clients read as a known
 /// one.
-pub(super) fn compare_unknown_with_class(
+pub(super) fn compare_classified_unknown_members(
     pointer: &JsonPointer<'_>,
     old: &ObjectMembers<'_>,
     new: &ObjectMembers<'_>,

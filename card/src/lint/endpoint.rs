@@ -12,7 +12,7 @@ use crate::json_pointer::JsonPointer;
 use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::rule::Rule;
 use crate::wire::normalize_address;
-use crate::{Family, Interface, UNKNOWN_BINDING};
+use crate::{CardFamily, Interface, UNKNOWN_BINDING};
 
 pub(super) fn check_absolute_url(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
     target.for_each_interface(|interface, url, pointer| {
@@ -148,7 +148,7 @@ pub(super) fn check_transport_conflict(
     rule: &Rule,
     out: &mut FindingCollector,
 ) {
-    if !matches!(target.parsed.family, Family::V0_2 | Family::V0_3) {
+    if !matches!(target.parsed.family, CardFamily::V0_2 | CardFamily::V0_3) {
         return;
     }
     let mut bindings: HashMap<&str, &str> = HashMap::new();
@@ -166,7 +166,11 @@ pub(super) fn check_transport_conflict(
     }
 }
 
-pub(super) fn check_agent_url(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+pub(super) fn check_non_agent_url(
+    target: &LintTarget<'_>,
+    rule: &Rule,
+    out: &mut FindingCollector,
+) {
     target.for_each_interface(|interface, url, pointer| {
         let is_agent_binding = matches!(
             interface.binding.as_str(),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::target::{LintTarget, ProtocolGeneration, member_in_either_spelling};
-use crate::Family;
+use crate::CardFamily;
 use crate::finding::FindingCollector;
 use crate::json_pointer::JsonPointer;
 use crate::member_reader::MAX_LIST_ELEMENTS;
@@ -12,7 +12,7 @@ use crate::wire::value_spellings::parse_protocol_version;
 
 const PUBLISHED_VERSIONS: [&str; 4] = ["0.1", "0.2", "0.3", "1.0"];
 
-pub(super) fn check_published_version(
+pub(super) fn check_published_protocol_version(
     target: &LintTarget<'_>,
     rule: &Rule,
     out: &mut FindingCollector,
@@ -53,9 +53,11 @@ pub(super) fn check_contradicted_version(
     let is_0_x = version.starts_with("0.");
     let has_authentication = target.find_member("authentication").is_some();
     let contradicting_member = match target.parsed.family {
-        Family::V1_0 | Family::Snake1 | Family::OtherInterfaces if is_0_x => "supportedInterfaces",
-        Family::Flat1 if !target.is_converted() => "url",
-        Family::V0_2 | Family::V0_3
+        CardFamily::V1_0 | CardFamily::Snake1 | CardFamily::OtherInterfaces if is_0_x => {
+            "supportedInterfaces"
+        }
+        CardFamily::Flat1 if !target.is_converted() => "url",
+        CardFamily::V0_2 | CardFamily::V0_3
             if has_authentication && target.find_member("securitySchemes").is_none() =>
         {
             "authentication"
@@ -72,7 +74,9 @@ pub(super) fn check_preferred_transport(
     rule: &Rule,
     out: &mut FindingCollector,
 ) {
-    if target.parsed.family == Family::V0_3 && target.find_member("preferredTransport").is_none() {
+    if target.parsed.family == CardFamily::V0_3
+        && target.find_member("preferredTransport").is_none()
+    {
         out.add(rule, &JsonPointer::Root, "no `preferredTransport`");
     }
 }
@@ -92,7 +96,7 @@ pub(super) fn check_other_version_members(
     out: &mut FindingCollector,
 ) {
     let foreign_members: &[&'static str] = match target.parsed.family {
-        Family::V0_1 | Family::V0_2 => &["signatures"],
+        CardFamily::V0_1 | CardFamily::V0_2 => &["signatures"],
         _ if ProtocolGeneration::from_target(target) == Some(ProtocolGeneration::V1) => {
             &REMOVED_IN_1_0
         }

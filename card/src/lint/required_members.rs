@@ -7,7 +7,7 @@ use crate::finding::FindingCollector;
 use crate::json_pointer::JsonPointer;
 use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::rule::Rule;
-use crate::{Family, UNKNOWN_BINDING};
+use crate::{CardFamily, UNKNOWN_BINDING};
 
 /// Members that a version requires, except for an address, which `card.no-address` reports in every version.
 struct RequiredMembers {
@@ -94,14 +94,16 @@ pub(super) fn check_required_1_0(target: &LintTarget<'_>, rule: &Rule, out: &mut
 /// The versions whose requirements apply to the card: the version of its family, else the declared one.
 pub(super) fn applicable_versions(target: &LintTarget<'_>) -> &'static [&'static str] {
     match target.parsed.family {
-        Family::V0_1 | Family::Undated => &["0.1"],
-        Family::V0_2 => &["0.2"],
-        Family::V0_3 => &["0.3"],
+        CardFamily::V0_1 | CardFamily::Undated => &["0.1"],
+        CardFamily::V0_2 => &["0.2"],
+        CardFamily::V0_3 => &["0.3"],
         // The agent of a card that a registry converted to 0.3 may support only 1.0.
-        Family::Flat1 if target.is_converted() => &["0.3"],
-        Family::V1_0 | Family::Flat1 | Family::Snake1 | Family::OtherInterfaces => &["1.0"],
-        Family::Dual => &["0.3", "1.0"],
-        Family::Snake0 | Family::NoAddress | Family::Nested => {
+        CardFamily::Flat1 if target.is_converted() => &["0.3"],
+        CardFamily::V1_0 | CardFamily::Flat1 | CardFamily::Snake1 | CardFamily::OtherInterfaces => {
+            &["1.0"]
+        }
+        CardFamily::Dual => &["0.3", "1.0"],
+        CardFamily::Snake0 | CardFamily::NoAddress | CardFamily::Nested => {
             let declared = target.find_member("protocolVersion");
             match declared
                 .and_then(|(_, value)| value.as_str())
@@ -135,7 +137,7 @@ fn check_required_members(
         if !is_already_reported
             && !target
                 .find_member(name)
-                .is_some_and(|(_, value)| is_present(value, nonempty_lists))
+                .is_some_and(|(_, value)| is_value_present(value, nonempty_lists))
         {
             report_missing_member(name, &root, rule, out);
         }
@@ -194,7 +196,7 @@ fn report_missing_members(
 ) {
     for name in names {
         if !member_in_either_spelling(object, name)
-            .is_some_and(|value| is_present(value, nonempty_lists))
+            .is_some_and(|value| is_value_present(value, nonempty_lists))
         {
             report_missing_member(name, pointer, rule, out);
         }
@@ -212,7 +214,7 @@ fn report_missing_member(
 }
 
 /// Whether a value is present: null and a blank text are not, nor is an empty list if `nonempty_lists`.
-fn is_present(value: &Value, nonempty_lists: bool) -> bool {
+fn is_value_present(value: &Value, nonempty_lists: bool) -> bool {
     match value {
         Value::Array(list) => !(nonempty_lists && list.is_empty()),
         Value::String(text) => !text.trim().is_empty(),

@@ -24,7 +24,7 @@ fn for_each_scheme(
 }
 
 /// Checks that schemes have the form of the card's version: 1.0 wraps each in a member that names its kind.
-pub(super) fn check_scheme_format(
+pub(super) fn check_security_scheme_format(
     target: &LintTarget<'_>,
     rule: &Rule,
     out: &mut FindingCollector,
@@ -99,7 +99,7 @@ const FLOW_NAMES: [&str; 5] = [
 /// Flows that 1.0 keeps only for old cards.
 const DEPRECATED_FLOWS: [&str; 2] = ["implicit", "password"];
 
-fn for_each_flows(target: &LintTarget<'_>, mut visit: impl FnMut(&Value, &JsonPointer<'_>)) {
+fn for_each_oauth_flows(target: &LintTarget<'_>, mut visit: impl FnMut(&Value, &JsonPointer<'_>)) {
     for_each_scheme(target, |scheme, pointer| {
         if let SchemeKind::Oauth2 { flows, .. } = &scheme.kind {
             visit(flows, pointer);
@@ -107,11 +107,15 @@ fn for_each_flows(target: &LintTarget<'_>, mut visit: impl FnMut(&Value, &JsonPo
     });
 }
 
-pub(super) fn check_single_flow(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+pub(super) fn check_single_oauth_flow(
+    target: &LintTarget<'_>,
+    rule: &Rule,
+    out: &mut FindingCollector,
+) {
     if ProtocolGeneration::from_target(target) != Some(ProtocolGeneration::V1) {
         return;
     }
-    for_each_flows(target, |flows, pointer| {
+    for_each_oauth_flows(target, |flows, pointer| {
         let present_flows = FLOW_NAMES
             .into_iter()
             .filter(|flow| member_in_either_spelling(flows, flow).is_some());
@@ -128,7 +132,7 @@ pub(super) fn check_deprecated_flows(
     rule: &Rule,
     out: &mut FindingCollector,
 ) {
-    for_each_flows(target, |flows, pointer| {
+    for_each_oauth_flows(target, |flows, pointer| {
         for flow in DEPRECATED_FLOWS {
             if member_in_either_spelling(flows, flow).is_some() {
                 out.add(rule, pointer, flow);

@@ -14,7 +14,7 @@ use crate::wire::member_names::NESTING_MEMBERS;
 use crate::wire::misplaced_members::{
     self, MISPLACED_SKILL_MEMBERS, TOOL_MEMBERS, is_long_skill_list, skill_indices,
 };
-use crate::{CONVERTED_EXTENSION, Family, Interface, ParsedCard, Skill, UNKNOWN_BINDING};
+use crate::{CONVERTED_EXTENSION, CardFamily, Interface, ParsedCard, Skill, UNKNOWN_BINDING};
 
 /// Facts about a card that are not in its bytes. A rule that lacks its facts does not apply.
 #[derive(Debug, Clone, Copy, Default)]
@@ -184,7 +184,7 @@ impl<'a> LintTarget<'a> {
                     positions_by_url.get(interface.url.as_str()).copied()
                 };
                 let card_url = self.context.card_url;
-                let url = parse_address(interface)
+                let url = parse_interface_address(interface)
                     .or_else(|| complete_partial_address(interface, card_url?));
                 (url, interface_position.unwrap_or(AddressPosition::FlatUrl))
             })
@@ -264,21 +264,25 @@ impl ProtocolGeneration {
     /// The generation of a card; `None` if the card is of both, or unclear.
     pub(super) fn from_target(target: &LintTarget<'_>) -> Option<Self> {
         match target.parsed.family {
-            Family::V0_1 | Family::V0_2 | Family::V0_3 | Family::Undated | Family::Snake0 => {
-                Some(ProtocolGeneration::V0)
-            }
-            Family::V1_0 | Family::Snake1 => Some(ProtocolGeneration::V1),
-            Family::Dual
-            | Family::OtherInterfaces
-            | Family::Flat1
-            | Family::NoAddress
-            | Family::Nested => None,
+            CardFamily::V0_1
+            | CardFamily::V0_2
+            | CardFamily::V0_3
+            | CardFamily::Undated
+            | CardFamily::Snake0 => Some(ProtocolGeneration::V0),
+            CardFamily::V1_0 | CardFamily::Snake1 => Some(ProtocolGeneration::V1),
+            CardFamily::Dual
+            | CardFamily::OtherInterfaces
+            | CardFamily::Flat1
+            | CardFamily::NoAddress
+            | CardFamily::Nested => None,
         }
     }
 }
 
 fn find_nesting_member(parsed: &ParsedCard, document: &Value) -> Option<&'static str> {
-    if parsed.family != Family::Nested || document.get("name").is_some_and(|name| !name.is_null()) {
+    if parsed.family != CardFamily::Nested
+        || document.get("name").is_some_and(|name| !name.is_null())
+    {
         return None;
     }
     let has_name = |nest: &&str| {
@@ -324,7 +328,7 @@ fn is_readable_skill(skill: &Value) -> bool {
 }
 
 /// The address as a URL. A gRPC address may be a bare `host:port`.
-fn parse_address(interface: &Interface) -> Option<Url> {
+fn parse_interface_address(interface: &Interface) -> Option<Url> {
     let text = interface.url.as_str();
     if text.len() > LengthLimit::Address.max_chars() {
         return None;

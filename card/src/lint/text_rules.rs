@@ -68,7 +68,7 @@ pub(super) fn check_placeholders(target: &LintTarget<'_>, rule: &Rule, out: &mut
     let card = &target.parsed.card;
     let root = JsonPointer::Root;
     let mut check_text = |pointer: &JsonPointer<'_>, text: &str| {
-        if is_placeholder(text) {
+        if contains_placeholder(text) {
             out.add(rule, pointer, text);
         }
     };
@@ -98,7 +98,7 @@ pub(super) fn check_placeholders(target: &LintTarget<'_>, rule: &Rule, out: &mut
 }
 
 /// Whether a text still has template placeholders, such as `{NAME}`, `<NAME>`, `__NAME__`, `YOUR_…`, or `TODO`.
-fn is_placeholder(text: &str) -> bool {
+fn contains_placeholder(text: &str) -> bool {
     // Most texts have none of the placeholder characters, which is checked without a copy in lower case.
     let (mut has_marks, mut words) = (text.len() < 16, false);
     for pair in text.as_bytes().windows(2) {
@@ -169,7 +169,7 @@ mod tests {
             "TODO",
             "Lorem ipsum dolor",
         ] {
-            assert!(is_placeholder(text), "{text}");
+            assert!(contains_placeholder(text), "{text}");
         }
         for text in [
             "Keeps a todo list",
@@ -181,7 +181,7 @@ mod tests {
             "{AB}",
             "",
         ] {
-            assert!(!is_placeholder(text), "{text}");
+            assert!(!contains_placeholder(text), "{text}");
         }
     }
 }

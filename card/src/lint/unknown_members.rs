@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::target::LintTarget;
-use crate::Family;
+use crate::CardFamily;
 use crate::finding::FindingCollector;
 use crate::json_pointer::JsonPointer;
 use crate::member_reader::{MAX_LIST_ELEMENTS, is_spelling_of};
@@ -46,10 +46,10 @@ pub(super) fn check_unknown_members(
 ) {
     let root = JsonPointer::Root;
     // The document around a nested card is not a card; another rule reports it.
-    if target.parsed.family != Family::Nested {
+    if target.parsed.family != CardFamily::Nested {
         let mut names = BTreeSet::new();
-        collect_unknown_names(target.document, &CARD_MEMBERS, &mut names);
-        report_unknown_names(&names, &root, rule, out);
+        collect_unknown_member_names(target.document, &CARD_MEMBERS, &mut names);
+        report_unknown_members(&names, &root, rule, out);
     }
     for (part, known) in PART_MEMBERS {
         let Some((position, value)) = target.find_member(part) else {
@@ -59,16 +59,16 @@ pub(super) fn check_unknown_members(
         match value {
             Value::Array(list) => {
                 for element in list.iter().take(MAX_LIST_ELEMENTS) {
-                    collect_unknown_names(element, known, &mut names);
+                    collect_unknown_member_names(element, known, &mut names);
                 }
             }
-            other => collect_unknown_names(other, known, &mut names),
+            other => collect_unknown_member_names(other, known, &mut names),
         }
-        report_unknown_names(&names, &position.pointer_in(&root), rule, out);
+        report_unknown_members(&names, &position.pointer_in(&root), rule, out);
     }
 }
 
-fn collect_unknown_names<'v>(
+fn collect_unknown_member_names<'v>(
     object: &'v Value,
     known_names: &[&str],
     names: &mut BTreeSet<&'v str>,
@@ -82,7 +82,7 @@ fn collect_unknown_names<'v>(
     }
 }
 
-fn report_unknown_names(
+fn report_unknown_members(
     names: &BTreeSet<&str>,
     pointer: &JsonPointer<'_>,
     rule: &Rule,

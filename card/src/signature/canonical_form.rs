@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::projection::SignedProjection;
+use super::projection::PayloadProjector;
 use super::python_json;
 use super::schema::{CARD_FIELDS_0_3, CARD_FIELDS_1_0};
-use super::uncovered_collector::UncoveredCollector;
+use super::uncovered_collector::UncoveredMemberCollector;
 use crate::finding::FindingCollector;
 use crate::json_document::{self, NulHandling};
 use crate::json_pointer::JsonPointer;
@@ -35,10 +35,10 @@ pub(super) fn has_supported_interfaces(document: &Value) -> bool {
 
 /// The part of a document that the form covers; the rest is added to `uncovered`. `None` if the document cannot have
 /// been signed in that form, or if the form covers nothing of it.
-pub(super) fn covered_part(
+pub(super) fn signature_covered_part(
     document: &Value,
     form: CanonicalForm,
-    uncovered: &mut UncoveredCollector,
+    uncovered: &mut UncoveredMemberCollector,
 ) -> Option<Value> {
     let Value::Object(members) = document else {
         return None;
@@ -53,7 +53,7 @@ pub(super) fn covered_part(
         CanonicalForm::Sdk => (CARD_FIELDS_1_0, true),
         CanonicalForm::Strict => (CARD_FIELDS_1_0, false),
     };
-    let mut projection = SignedProjection {
+    let mut projection = PayloadProjector {
         drop_empty: cleaned,
         uncovered,
     };
@@ -73,7 +73,7 @@ pub(super) fn write_canonical_bytes(part: &Value, form: CanonicalForm) -> Option
 /// The payload of a signature in that form, for a document that is I-JSON.
 pub(super) fn signing_payload(document: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
     write_canonical_bytes(
-        &covered_part(document, form, &mut UncoveredCollector::disabled())?,
+        &signature_covered_part(document, form, &mut UncoveredMemberCollector::disabled())?,
         form,
     )
 }

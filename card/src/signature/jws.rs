@@ -44,18 +44,18 @@ pub(super) fn parse_signature_entry(value: &Value) -> (SignatureResult, Option<D
         result: VerificationResult::KeyUnknown,
     };
     let unprotected = value.get("header").filter(|header| !header.is_null());
-    let (protected, signature, header) = match decode_entry_parts(value) {
+    let (protected, signature, header) = match decode_signature_entry(value) {
         Ok(parts) => parts,
         Err(reason) => {
-            entry.kid = header_text(unprotected, "kid").map(shorten_header_text);
+            entry.kid = jws_header_text(unprotected, "kid").map(shorten_jws_header_text);
             entry.result = VerificationResult::Malformed { reason };
             return (entry, None);
         }
     };
-    let kid = header_text(Some(&header), "kid").or_else(|| header_text(unprotected, "kid"));
-    entry.kid = kid.map(shorten_header_text);
-    entry.alg = header_text(Some(&header), "alg").map(shorten_header_text);
-    entry.jku = header_text(Some(&header), "jku").map(shorten_header_text);
+    let kid = jws_header_text(Some(&header), "kid").or_else(|| jws_header_text(unprotected, "kid"));
+    entry.kid = kid.map(shorten_jws_header_text);
+    entry.alg = jws_header_text(Some(&header), "alg").map(shorten_jws_header_text);
+    entry.jku = jws_header_text(Some(&header), "jku").map(shorten_jws_header_text);
     match accepted_algorithm(&header, unprotected) {
         Ok(algorithm) => {
             let jws = DetachedJws {
@@ -75,7 +75,7 @@ pub(super) fn parse_signature_entry(value: &Value) -> (SignatureResult, Option<D
 
 /// Decodes `protected` as text, the signature's bytes and the protected header. In a JWS `protected` is the base64url
 /// of a JSON object and `signature` is non-empty base64url, both without padding.
-fn decode_entry_parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
+fn decode_signature_entry(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
     let decode_member = |name: &str| -> Option<(&str, Vec<u8>)> {
         let text = value.get(name)?.as_str().filter(|text| !text.is_empty())?;
         Some((text, BASE64URL_NOPAD.decode(text.as_bytes()).ok()?))
@@ -150,10 +150,10 @@ pub(super) fn accepted_algorithm(
     }
 }
 
-fn header_text<'v>(header: Option<&'v Value>, name: &str) -> Option<&'v str> {
+fn jws_header_text<'v>(header: Option<&'v Value>, name: &str) -> Option<&'v str> {
     header?.get(name)?.as_str()
 }
 
-fn shorten_header_text(text: &str) -> String {
+fn shorten_jws_header_text(text: &str) -> String {
     text.chars().take(MAX_HEADER_TEXT_CHARS).collect()
 }

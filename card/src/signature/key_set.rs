@@ -178,7 +178,7 @@ impl VerificationKey {
         if jwk.contains_key("d") {
             return Err(JwkError::NotAKey);
         }
-        if !allows_operation(jwk, "verify") {
+        if !jwk_allows_operation(jwk, "verify") {
             return Err(JwkError::OtherUse { kid });
         }
         let public_key = PublicKey::from_jwk(jwk).ok_or(JwkError::NotAKey)?;
@@ -218,7 +218,7 @@ impl VerificationKey {
 }
 
 /// Whether a JWK's `use` and `key_ops` allow an operation, `sign` or `verify` (RFC 7517 §4.2 and 4.3).
-pub(super) fn allows_operation(jwk: &Map<String, Value>, operation: &str) -> bool {
+pub(super) fn jwk_allows_operation(jwk: &Map<String, Value>, operation: &str) -> bool {
     let has_use = jwk
         .get("use")
         .is_none_or(|declared_use| declared_use == "sig");
@@ -247,19 +247,19 @@ impl PublicKey {
         let curve_point = |length: usize| -> Option<Vec<u8>> {
             let mut point = vec![4];
             for name in ["x", "y"] {
-                point.extend(decode_member(jwk, name).filter(|bytes| bytes.len() == length)?);
+                point.extend(decode_jwk_member(jwk, name).filter(|bytes| bytes.len() == length)?);
             }
             Some(point)
         };
         match (text_member("kty")?, text_member("crv")) {
-            ("OKP", Some("Ed25519")) => decode_member(jwk, "x")
+            ("OKP", Some("Ed25519")) => decode_jwk_member(jwk, "x")
                 .filter(|x| x.len() == 32)
                 .map(PublicKey::Ed25519),
             ("EC", Some("P-256")) => curve_point(32).map(PublicKey::P256),
             ("EC", Some("P-384")) => curve_point(48).map(PublicKey::P384),
             ("RSA", _) => {
                 let unsigned_integer = |name: &str| -> Option<Vec<u8>> {
-                    let bytes = decode_member(jwk, name)?;
+                    let bytes = decode_jwk_member(jwk, name)?;
                     let leading_zeros = bytes.iter().take_while(|byte| **byte == 0).count();
                     Some(bytes[leading_zeros..].to_vec())
                 };
@@ -337,7 +337,7 @@ impl PublicKey {
 }
 
 /// Decodes a member in base64url.
-pub(super) fn decode_member(jwk: &Map<String, Value>, name: &str) -> Option<Vec<u8>> {
+pub(super) fn decode_jwk_member(jwk: &Map<String, Value>, name: &str) -> Option<Vec<u8>> {
     BASE64URL_NOPAD
         .decode(jwk.get(name)?.as_str()?.as_bytes())
         .ok()

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::schema::{FieldPresence, SchemaField, SchemaFieldType};
-use super::uncovered_collector::UncoveredCollector;
+use super::uncovered_collector::UncoveredMemberCollector;
 use crate::json_pointer::JsonPointer;
 use crate::member_reader::to_snake_case;
 
@@ -12,13 +12,13 @@ use crate::member_reader::to_snake_case;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SchemaMismatch;
 
-pub(super) struct SignedProjection<'l> {
+pub(super) struct PayloadProjector<'l> {
     /// Whether empty texts, lists and objects are dropped at every level, even in free JSON, as the SDKs do.
     pub(super) drop_empty: bool,
-    pub(super) uncovered: &'l mut UncoveredCollector,
+    pub(super) uncovered: &'l mut UncoveredMemberCollector,
 }
 
-impl SignedProjection<'_> {
+impl PayloadProjector<'_> {
     /// The covered members of an object; `None` if none is left.
     pub(super) fn project_message(
         &mut self,

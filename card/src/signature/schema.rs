@@ -40,7 +40,7 @@ pub(super) struct SchemaField {
     pub(super) presence: FieldPresence,
 }
 
-const fn schema_field(
+const fn new_schema_field(
     name: &'static str,
     presence: FieldPresence,
     kind: SchemaFieldType,
@@ -52,20 +52,20 @@ const fn schema_field(
     }
 }
 
-const fn required_field(name: &'static str, kind: SchemaFieldType) -> SchemaField {
-    schema_field(name, FieldPresence::Required, kind)
+const fn required_schema_field(name: &'static str, kind: SchemaFieldType) -> SchemaField {
+    new_schema_field(name, FieldPresence::Required, kind)
 }
 
-const fn optional_field(name: &'static str, kind: SchemaFieldType) -> SchemaField {
-    schema_field(name, FieldPresence::Optional, kind)
+const fn optional_schema_field(name: &'static str, kind: SchemaFieldType) -> SchemaField {
+    new_schema_field(name, FieldPresence::Optional, kind)
 }
 
-const fn implicit_field(name: &'static str, kind: SchemaFieldType) -> SchemaField {
-    schema_field(name, FieldPresence::Implicit, kind)
+const fn implicit_schema_field(name: &'static str, kind: SchemaFieldType) -> SchemaField {
+    new_schema_field(name, FieldPresence::Implicit, kind)
 }
 
-const fn variant_field(name: &'static str, fields: &'static [SchemaField]) -> SchemaField {
-    schema_field(
+const fn variant_schema_field(name: &'static str, fields: &'static [SchemaField]) -> SchemaField {
+    new_schema_field(
         name,
         FieldPresence::Variant,
         SchemaFieldType::Message(fields),
@@ -75,305 +75,305 @@ const fn variant_field(name: &'static str, fields: &'static [SchemaField]) -> Sc
 const TEXT_LIST: SchemaFieldType = SchemaFieldType::List(&SchemaFieldType::Text);
 const SCOPE_MAP: SchemaFieldType = SchemaFieldType::Map(&SchemaFieldType::Text);
 const REQUIREMENT_LIST: SchemaFieldType =
-    SchemaFieldType::List(&SchemaFieldType::Message(&[implicit_field(
+    SchemaFieldType::List(&SchemaFieldType::Message(&[implicit_schema_field(
         "schemes",
-        SchemaFieldType::Map(&SchemaFieldType::Message(&[implicit_field(
+        SchemaFieldType::Map(&SchemaFieldType::Message(&[implicit_schema_field(
             "list", TEXT_LIST,
         )])),
     )]));
 
 /// `AgentCard` of 1.0, without `signatures`.
 pub(super) static CARD_FIELDS_1_0: &[SchemaField] = &[
-    required_field("name", SchemaFieldType::Text),
-    required_field("description", SchemaFieldType::Text),
-    required_field(
+    required_schema_field("name", SchemaFieldType::Text),
+    required_schema_field("description", SchemaFieldType::Text),
+    required_schema_field(
         "supportedInterfaces",
         SchemaFieldType::List(&SchemaFieldType::Message(&[
-            required_field("url", SchemaFieldType::Text),
-            required_field("protocolBinding", SchemaFieldType::Text),
-            implicit_field("tenant", SchemaFieldType::Text),
-            required_field("protocolVersion", SchemaFieldType::Text),
+            required_schema_field("url", SchemaFieldType::Text),
+            required_schema_field("protocolBinding", SchemaFieldType::Text),
+            implicit_schema_field("tenant", SchemaFieldType::Text),
+            required_schema_field("protocolVersion", SchemaFieldType::Text),
         ])),
     ),
-    implicit_field(
+    implicit_schema_field(
         "provider",
         SchemaFieldType::Message(&[
-            required_field("url", SchemaFieldType::Text),
-            required_field("organization", SchemaFieldType::Text),
+            required_schema_field("url", SchemaFieldType::Text),
+            required_schema_field("organization", SchemaFieldType::Text),
         ]),
     ),
-    required_field("version", SchemaFieldType::Text),
-    optional_field("documentationUrl", SchemaFieldType::Text),
-    required_field(
+    required_schema_field("version", SchemaFieldType::Text),
+    optional_schema_field("documentationUrl", SchemaFieldType::Text),
+    required_schema_field(
         "capabilities",
         SchemaFieldType::Message(&[
-            optional_field("streaming", SchemaFieldType::Bool),
-            optional_field("pushNotifications", SchemaFieldType::Bool),
-            implicit_field(
+            optional_schema_field("streaming", SchemaFieldType::Bool),
+            optional_schema_field("pushNotifications", SchemaFieldType::Bool),
+            implicit_schema_field(
                 "extensions",
                 SchemaFieldType::List(&SchemaFieldType::Message(&[
-                    implicit_field("uri", SchemaFieldType::Text),
-                    implicit_field("description", SchemaFieldType::Text),
-                    implicit_field("required", SchemaFieldType::Bool),
-                    implicit_field("params", SchemaFieldType::AnyObject),
+                    implicit_schema_field("uri", SchemaFieldType::Text),
+                    implicit_schema_field("description", SchemaFieldType::Text),
+                    implicit_schema_field("required", SchemaFieldType::Bool),
+                    implicit_schema_field("params", SchemaFieldType::AnyObject),
                 ])),
             ),
-            optional_field("extendedAgentCard", SchemaFieldType::Bool),
+            optional_schema_field("extendedAgentCard", SchemaFieldType::Bool),
         ]),
     ),
-    implicit_field(
+    implicit_schema_field(
         "securitySchemes",
         SchemaFieldType::Map(&SchemaFieldType::Message(SECURITY_SCHEME_FIELDS_1_0)),
     ),
-    implicit_field("securityRequirements", REQUIREMENT_LIST),
-    required_field("defaultInputModes", TEXT_LIST),
-    required_field("defaultOutputModes", TEXT_LIST),
-    required_field(
+    implicit_schema_field("securityRequirements", REQUIREMENT_LIST),
+    required_schema_field("defaultInputModes", TEXT_LIST),
+    required_schema_field("defaultOutputModes", TEXT_LIST),
+    required_schema_field(
         "skills",
         SchemaFieldType::List(&SchemaFieldType::Message(&[
-            required_field("id", SchemaFieldType::Text),
-            required_field("name", SchemaFieldType::Text),
-            required_field("description", SchemaFieldType::Text),
-            required_field("tags", TEXT_LIST),
-            implicit_field("examples", TEXT_LIST),
-            implicit_field("inputModes", TEXT_LIST),
-            implicit_field("outputModes", TEXT_LIST),
-            implicit_field("securityRequirements", REQUIREMENT_LIST),
+            required_schema_field("id", SchemaFieldType::Text),
+            required_schema_field("name", SchemaFieldType::Text),
+            required_schema_field("description", SchemaFieldType::Text),
+            required_schema_field("tags", TEXT_LIST),
+            implicit_schema_field("examples", TEXT_LIST),
+            implicit_schema_field("inputModes", TEXT_LIST),
+            implicit_schema_field("outputModes", TEXT_LIST),
+            implicit_schema_field("securityRequirements", REQUIREMENT_LIST),
         ])),
     ),
-    optional_field("iconUrl", SchemaFieldType::Text),
+    optional_schema_field("iconUrl", SchemaFieldType::Text),
 ];
 
 static SECURITY_SCHEME_FIELDS_1_0: &[SchemaField] = &[
-    variant_field(
+    variant_schema_field(
         "apiKeySecurityScheme",
         &[
-            implicit_field("description", SchemaFieldType::Text),
-            required_field("location", SchemaFieldType::Text),
-            required_field("name", SchemaFieldType::Text),
+            implicit_schema_field("description", SchemaFieldType::Text),
+            required_schema_field("location", SchemaFieldType::Text),
+            required_schema_field("name", SchemaFieldType::Text),
         ],
     ),
-    variant_field(
+    variant_schema_field(
         "httpAuthSecurityScheme",
         &[
-            implicit_field("description", SchemaFieldType::Text),
-            required_field("scheme", SchemaFieldType::Text),
-            implicit_field("bearerFormat", SchemaFieldType::Text),
+            implicit_schema_field("description", SchemaFieldType::Text),
+            required_schema_field("scheme", SchemaFieldType::Text),
+            implicit_schema_field("bearerFormat", SchemaFieldType::Text),
         ],
     ),
-    variant_field(
+    variant_schema_field(
         "oauth2SecurityScheme",
         &[
-            implicit_field("description", SchemaFieldType::Text),
-            required_field("flows", SchemaFieldType::Message(FLOW_FIELDS_1_0)),
-            implicit_field("oauth2MetadataUrl", SchemaFieldType::Text),
+            implicit_schema_field("description", SchemaFieldType::Text),
+            required_schema_field("flows", SchemaFieldType::Message(FLOW_FIELDS_1_0)),
+            implicit_schema_field("oauth2MetadataUrl", SchemaFieldType::Text),
         ],
     ),
-    variant_field(
+    variant_schema_field(
         "openIdConnectSecurityScheme",
         &[
-            implicit_field("description", SchemaFieldType::Text),
-            required_field("openIdConnectUrl", SchemaFieldType::Text),
+            implicit_schema_field("description", SchemaFieldType::Text),
+            required_schema_field("openIdConnectUrl", SchemaFieldType::Text),
         ],
     ),
-    variant_field(
+    variant_schema_field(
         "mtlsSecurityScheme",
-        &[implicit_field("description", SchemaFieldType::Text)],
+        &[implicit_schema_field("description", SchemaFieldType::Text)],
     ),
 ];
 
 static FLOW_FIELDS_1_0: &[SchemaField] = &[
-    variant_field(
+    variant_schema_field(
         "authorizationCode",
         &[
-            required_field("authorizationUrl", SchemaFieldType::Text),
-            required_field("tokenUrl", SchemaFieldType::Text),
-            implicit_field("refreshUrl", SchemaFieldType::Text),
-            required_field("scopes", SCOPE_MAP),
-            implicit_field("pkceRequired", SchemaFieldType::Bool),
+            required_schema_field("authorizationUrl", SchemaFieldType::Text),
+            required_schema_field("tokenUrl", SchemaFieldType::Text),
+            implicit_schema_field("refreshUrl", SchemaFieldType::Text),
+            required_schema_field("scopes", SCOPE_MAP),
+            implicit_schema_field("pkceRequired", SchemaFieldType::Bool),
         ],
     ),
-    variant_field(
+    variant_schema_field(
         "clientCredentials",
         &[
-            required_field("tokenUrl", SchemaFieldType::Text),
-            implicit_field("refreshUrl", SchemaFieldType::Text),
-            required_field("scopes", SCOPE_MAP),
+            required_schema_field("tokenUrl", SchemaFieldType::Text),
+            implicit_schema_field("refreshUrl", SchemaFieldType::Text),
+            required_schema_field("scopes", SCOPE_MAP),
         ],
     ),
-    variant_field(
+    variant_schema_field(
         "implicit",
         &[
-            implicit_field("authorizationUrl", SchemaFieldType::Text),
-            implicit_field("refreshUrl", SchemaFieldType::Text),
-            implicit_field("scopes", SCOPE_MAP),
+            implicit_schema_field("authorizationUrl", SchemaFieldType::Text),
+            implicit_schema_field("refreshUrl", SchemaFieldType::Text),
+            implicit_schema_field("scopes", SCOPE_MAP),
         ],
     ),
-    variant_field(
+    variant_schema_field(
         "password",
         &[
-            implicit_field("tokenUrl", SchemaFieldType::Text),
-            implicit_field("refreshUrl", SchemaFieldType::Text),
-            implicit_field("scopes", SCOPE_MAP),
+            implicit_schema_field("tokenUrl", SchemaFieldType::Text),
+            implicit_schema_field("refreshUrl", SchemaFieldType::Text),
+            implicit_schema_field("scopes", SCOPE_MAP),
         ],
     ),
-    variant_field(
+    variant_schema_field(
         "deviceCode",
         &[
-            required_field("deviceAuthorizationUrl", SchemaFieldType::Text),
-            required_field("tokenUrl", SchemaFieldType::Text),
-            implicit_field("refreshUrl", SchemaFieldType::Text),
-            required_field("scopes", SCOPE_MAP),
+            required_schema_field("deviceAuthorizationUrl", SchemaFieldType::Text),
+            required_schema_field("tokenUrl", SchemaFieldType::Text),
+            implicit_schema_field("refreshUrl", SchemaFieldType::Text),
+            required_schema_field("scopes", SCOPE_MAP),
         ],
     ),
 ];
 
 const INTERFACE_FIELDS_0_3: &[SchemaField] = &[
-    optional_field("transport", SchemaFieldType::Text),
-    optional_field("url", SchemaFieldType::Text),
+    optional_schema_field("transport", SchemaFieldType::Text),
+    optional_schema_field("url", SchemaFieldType::Text),
 ];
 const REQUIREMENT_LIST_0_3: SchemaFieldType =
     SchemaFieldType::List(&SchemaFieldType::Map(&TEXT_LIST));
 
 /// `AgentCard` of 0.3, without `signatures`.
 pub(super) static CARD_FIELDS_0_3: &[SchemaField] = &[
-    optional_field(
+    optional_schema_field(
         "additionalInterfaces",
         SchemaFieldType::List(&SchemaFieldType::Message(INTERFACE_FIELDS_0_3)),
     ),
-    optional_field(
+    optional_schema_field(
         "capabilities",
         SchemaFieldType::Message(&[
-            optional_field(
+            optional_schema_field(
                 "extensions",
                 SchemaFieldType::List(&SchemaFieldType::Message(&[
-                    optional_field("description", SchemaFieldType::Text),
-                    optional_field("params", SchemaFieldType::AnyObject),
-                    optional_field("required", SchemaFieldType::Bool),
-                    optional_field("uri", SchemaFieldType::Text),
+                    optional_schema_field("description", SchemaFieldType::Text),
+                    optional_schema_field("params", SchemaFieldType::AnyObject),
+                    optional_schema_field("required", SchemaFieldType::Bool),
+                    optional_schema_field("uri", SchemaFieldType::Text),
                 ])),
             ),
-            optional_field("pushNotifications", SchemaFieldType::Bool),
-            optional_field("stateTransitionHistory", SchemaFieldType::Bool),
-            optional_field("streaming", SchemaFieldType::Bool),
+            optional_schema_field("pushNotifications", SchemaFieldType::Bool),
+            optional_schema_field("stateTransitionHistory", SchemaFieldType::Bool),
+            optional_schema_field("streaming", SchemaFieldType::Bool),
         ]),
     ),
-    optional_field("defaultInputModes", TEXT_LIST),
-    optional_field("defaultOutputModes", TEXT_LIST),
-    optional_field("description", SchemaFieldType::Text),
-    optional_field("documentationUrl", SchemaFieldType::Text),
-    optional_field("iconUrl", SchemaFieldType::Text),
-    optional_field("name", SchemaFieldType::Text),
-    schema_field(
+    optional_schema_field("defaultInputModes", TEXT_LIST),
+    optional_schema_field("defaultOutputModes", TEXT_LIST),
+    optional_schema_field("description", SchemaFieldType::Text),
+    optional_schema_field("documentationUrl", SchemaFieldType::Text),
+    optional_schema_field("iconUrl", SchemaFieldType::Text),
+    optional_schema_field("name", SchemaFieldType::Text),
+    new_schema_field(
         "preferredTransport",
         FieldPresence::Default("JSONRPC"),
         SchemaFieldType::Text,
     ),
-    schema_field(
+    new_schema_field(
         "protocolVersion",
         FieldPresence::Default("0.3.0"),
         SchemaFieldType::Text,
     ),
-    optional_field(
+    optional_schema_field(
         "provider",
         SchemaFieldType::Message(&[
-            optional_field("organization", SchemaFieldType::Text),
-            optional_field("url", SchemaFieldType::Text),
+            optional_schema_field("organization", SchemaFieldType::Text),
+            optional_schema_field("url", SchemaFieldType::Text),
         ]),
     ),
-    optional_field("security", REQUIREMENT_LIST_0_3),
-    optional_field(
+    optional_schema_field("security", REQUIREMENT_LIST_0_3),
+    optional_schema_field(
         "securitySchemes",
         SchemaFieldType::Map(&SECURITY_SCHEME_TYPE_0_3),
     ),
-    optional_field(
+    optional_schema_field(
         "skills",
         SchemaFieldType::List(&SchemaFieldType::Message(&[
-            optional_field("description", SchemaFieldType::Text),
-            optional_field("examples", TEXT_LIST),
-            optional_field("id", SchemaFieldType::Text),
-            optional_field("inputModes", TEXT_LIST),
-            optional_field("name", SchemaFieldType::Text),
-            optional_field("outputModes", TEXT_LIST),
-            optional_field("security", REQUIREMENT_LIST_0_3),
-            optional_field("tags", TEXT_LIST),
+            optional_schema_field("description", SchemaFieldType::Text),
+            optional_schema_field("examples", TEXT_LIST),
+            optional_schema_field("id", SchemaFieldType::Text),
+            optional_schema_field("inputModes", TEXT_LIST),
+            optional_schema_field("name", SchemaFieldType::Text),
+            optional_schema_field("outputModes", TEXT_LIST),
+            optional_schema_field("security", REQUIREMENT_LIST_0_3),
+            optional_schema_field("tags", TEXT_LIST),
         ])),
     ),
-    optional_field("supportsAuthenticatedExtendedCard", SchemaFieldType::Bool),
-    optional_field("url", SchemaFieldType::Text),
-    optional_field("version", SchemaFieldType::Text),
+    optional_schema_field("supportsAuthenticatedExtendedCard", SchemaFieldType::Bool),
+    optional_schema_field("url", SchemaFieldType::Text),
+    optional_schema_field("version", SchemaFieldType::Text),
 ];
 
 static SECURITY_SCHEME_TYPE_0_3: SchemaFieldType = SchemaFieldType::Typed(&[
     (
         "apiKey",
         &[
-            optional_field("description", SchemaFieldType::Text),
-            optional_field("in", SchemaFieldType::Text),
-            optional_field("name", SchemaFieldType::Text),
+            optional_schema_field("description", SchemaFieldType::Text),
+            optional_schema_field("in", SchemaFieldType::Text),
+            optional_schema_field("name", SchemaFieldType::Text),
         ],
     ),
     (
         "http",
         &[
-            optional_field("bearerFormat", SchemaFieldType::Text),
-            optional_field("description", SchemaFieldType::Text),
-            optional_field("scheme", SchemaFieldType::Text),
+            optional_schema_field("bearerFormat", SchemaFieldType::Text),
+            optional_schema_field("description", SchemaFieldType::Text),
+            optional_schema_field("scheme", SchemaFieldType::Text),
         ],
     ),
     (
         "oauth2",
         &[
-            optional_field("description", SchemaFieldType::Text),
-            optional_field("flows", SchemaFieldType::Message(FLOW_FIELDS_0_3)),
-            optional_field("oauth2MetadataUrl", SchemaFieldType::Text),
+            optional_schema_field("description", SchemaFieldType::Text),
+            optional_schema_field("flows", SchemaFieldType::Message(FLOW_FIELDS_0_3)),
+            optional_schema_field("oauth2MetadataUrl", SchemaFieldType::Text),
         ],
     ),
     (
         "openIdConnect",
         &[
-            optional_field("description", SchemaFieldType::Text),
-            optional_field("openIdConnectUrl", SchemaFieldType::Text),
+            optional_schema_field("description", SchemaFieldType::Text),
+            optional_schema_field("openIdConnectUrl", SchemaFieldType::Text),
         ],
     ),
     (
         "mutualTLS",
-        &[optional_field("description", SchemaFieldType::Text)],
+        &[optional_schema_field("description", SchemaFieldType::Text)],
     ),
 ]);
 
 static FLOW_FIELDS_0_3: &[SchemaField] = &[
-    optional_field(
+    optional_schema_field(
         "authorizationCode",
         SchemaFieldType::Message(&[
-            optional_field("authorizationUrl", SchemaFieldType::Text),
-            optional_field("refreshUrl", SchemaFieldType::Text),
-            optional_field("scopes", SCOPE_MAP),
-            optional_field("tokenUrl", SchemaFieldType::Text),
+            optional_schema_field("authorizationUrl", SchemaFieldType::Text),
+            optional_schema_field("refreshUrl", SchemaFieldType::Text),
+            optional_schema_field("scopes", SCOPE_MAP),
+            optional_schema_field("tokenUrl", SchemaFieldType::Text),
         ]),
     ),
-    optional_field(
+    optional_schema_field(
         "clientCredentials",
         SchemaFieldType::Message(&[
-            optional_field("refreshUrl", SchemaFieldType::Text),
-            optional_field("scopes", SCOPE_MAP),
-            optional_field("tokenUrl", SchemaFieldType::Text),
+            optional_schema_field("refreshUrl", SchemaFieldType::Text),
+            optional_schema_field("scopes", SCOPE_MAP),
+            optional_schema_field("tokenUrl", SchemaFieldType::Text),
         ]),
     ),
-    optional_field(
+    optional_schema_field(
         "implicit",
         SchemaFieldType::Message(&[
-            optional_field("authorizationUrl", SchemaFieldType::Text),
-            optional_field("refreshUrl", SchemaFieldType::Text),
-            optional_field("scopes", SCOPE_MAP),
+            optional_schema_field("authorizationUrl", SchemaFieldType::Text),
+            optional_schema_field("refreshUrl", SchemaFieldType::Text),
+            optional_schema_field("scopes", SCOPE_MAP),
         ]),
     ),
-    optional_field(
+    optional_schema_field(
         "password",
         SchemaFieldType::Message(&[
-            optional_field("refreshUrl", SchemaFieldType::Text),
-            optional_field("scopes", SCOPE_MAP),
-            optional_field("tokenUrl", SchemaFieldType::Text),
+            optional_schema_field("refreshUrl", SchemaFieldType::Text),
+            optional_schema_field("scopes", SCOPE_MAP),
+            optional_schema_field("tokenUrl", SchemaFieldType::Text),
         ]),
     ),
 ];

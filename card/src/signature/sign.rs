@@ -9,7 +9,7 @@ use super::signature_result::MAX_SIGNATURES;
 use super::signing_key::SigningKey;
 use crate::finding::FindingCollector;
 use crate::json_document::{self, NulHandling};
-use crate::{Family, MAX_CARD_BYTES, ParseError, parse_card};
+use crate::{CardFamily, MAX_CARD_BYTES, ParseError, parse_card};
 
 /// The protected header, besides `alg` and `typ`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub fn sign_card(
     } else {
         CanonicalForm::V0_3
     };
-    let payload = signing_payload(&card, form).filter(|_| parsed.family != Family::Nested);
+    let payload = signing_payload(&card, form).filter(|_| parsed.family != CardFamily::Nested);
     let payload = payload.ok_or(SignError::WrongMembers)?;
     let protected = encode_protected_header(key, header);
     let message = format!("{protected}.{}", BASE64URL_NOPAD.encode(&payload));

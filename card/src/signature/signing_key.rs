@@ -12,7 +12,7 @@ use rustls_pki_types::pem::PemObject;
 use serde_json::{Map, Value};
 
 use super::algorithm::Algorithm;
-use super::key_set::{PublicKey, allows_operation, decode_member};
+use super::key_set::{PublicKey, decode_jwk_member, jwk_allows_operation};
 use crate::finding::FindingCollector;
 use crate::json_document::{self, NulHandling};
 
@@ -88,15 +88,15 @@ impl SigningKey {
 
     fn from_pkcs8(der: &[u8], random: &dyn SecureRandom) -> Result<SigningKey, SigningKeyError> {
         if let Ok(pair) = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der) {
-            return Ok(from_ed25519_pair(pair));
+            return Ok(ed25519_signing_key(pair));
         }
         for (signing_algorithm, algorithm) in CURVE_ALGORITHMS {
             if let Ok(pair) = EcdsaKeyPair::from_pkcs8(signing_algorithm, der, random) {
-                return Ok(from_ecdsa_pair(pair, algorithm));
+                return Ok(ecdsa_signing_key(pair, algorithm));
             }
         }
         match RsaKeyPair::from_pkcs8(der) {
-            Ok(pair) => from_rsa_pair(pair, Algorithm::Rs256),
+            Ok(pair) => rsa_signing_key(pair, Algorithm::Rs256),
             Err(error) if error.to_string() == "InvalidEncoding" => {
                 Err(not_a_key_error("the bytes are not PKCS#8"))
             }
@@ -118,14 +118,14 @@ impl SigningKey {
         let missing_members =
             || not_a_key_error("the JWK lacks members of a private key, or they are not base64url");
         let public_key = PublicKey::from_jwk(&jwk).ok_or_else(missing_members)?;
-        let secret = decode_member(&jwk, "d").ok_or_else(missing_members)?;
-        if !allows_operation(&jwk, "sign") {
+        let secret = decode_jwk_member(&jwk, "d").ok_or_else(missing_members)?;
+        if !jwk_allows_operation(&jwk, "sign") {
             return Err(unusable_key_error(
                 &"its `use` or `key_ops` is not for signing",
             ));
         }
         let mut key = match &public_key {
-            PublicKey::Ed25519(x) => from_ed25519_pair(
+            PublicKey::Ed25519(x) => ed25519_signing_key(
                 Ed25519KeyPair::from_seed_and_public_key(&secret, x)
                     .map_err(|error| unusable_key_error(&error))?,
             ),
@@ -140,7 +140,7 @@ impl SigningKey {
                     point,
                     random,
                 );
-                from_ecdsa_pair(
+                ecdsa_signing_key(
                     key_pair.map_err(|error| unusable_key_error(&error))?,
                     algorithm,
                 )
@@ -153,11 +153,11 @@ impl SigningKey {
                 let parts = rsa_components(&jwk, public_key, secret).ok_or_else(missing_members)?;
                 let pair = RsaKeyPair::from_components(&parts);
                 let pair = pair.map_err(|error| unusable_key_error(&error))?;
-                from_rsa_pair(pair, Algorithm::Rs256)?
+                rsa_signing_key(pair, Algorithm::Rs256)?
             }
         };
-        key.kid = text_member(&jwk, "kid").map(str::to_owned);
-        match text_member(&jwk, "alg") {
+        key.kid = jwk_text_member(&jwk, "kid").map(str::to_owned);
+        match jwk_text_member(&jwk, "alg") {
             None => Ok(key),
             Some(name) => {
                 let algorithm = Algorithm::from_name(name)
@@ -237,7 +237,7 @@ const CURVE_ALGORITHMS: [(&EcdsaSigningAlgorithm, Algorithm); 2] = [
     (&ECDSA_P384_SHA384_FIXED_SIGNING, Algorithm::Es384),
 ];
 
-fn from_ed25519_pair(pair: Ed25519KeyPair) -> SigningKey {
+fn ed25519_signing_key(pair: Ed25519KeyPair) -> SigningKey {
     SigningKey {
         public_key: PublicKey::Ed25519(pair.public_key().as_ref().to_vec()),
         private_key: PrivateKey::Ed25519(pair),
@@ -246,7 +246,7 @@ fn from_ed25519_pair(pair: Ed25519KeyPair) -> SigningKey {
     }
 }
 
-fn from_ecdsa_pair(pair: EcdsaKeyPair, algorithm: Algorithm) -> SigningKey {
+fn ecdsa_signing_key(pair: EcdsaKeyPair, algorithm: Algorithm) -> SigningKey {
     let point = pair.public_key().as_ref().to_vec();
     SigningKey {
         public_key: match algorithm {
@@ -259,7 +259,7 @@ fn from_ecdsa_pair(pair: EcdsaKeyPair, algorithm: Algorithm) -> SigningKey {
     }
 }
 
-fn from_rsa_pair(pair: RsaKeyPair, algorithm: Algorithm) -> Result<SigningKey, SigningKeyError> {
+fn rsa_signing_key(pair: RsaKeyPair, algorithm: Algorithm) -> Result<SigningKey, SigningKeyError> {
     let parts: PublicKeyComponents<Vec<u8>> = pair.public().into();
     let public_key = PublicKey::from_rsa_components(parts.n, parts.e)
         .ok_or_else(|| unusable_key_error(&"its size"))?;
@@ -280,15 +280,15 @@ fn rsa_components(
     Some(KeyPairComponents {
         public_key,
         d,
-        p: decode_member(jwk, "p")?,
-        q: decode_member(jwk, "q")?,
-        dP: decode_member(jwk, "dp")?,
-        dQ: decode_member(jwk, "dq")?,
-        qInv: decode_member(jwk, "qi")?,
+        p: decode_jwk_member(jwk, "p")?,
+        q: decode_jwk_member(jwk, "q")?,
+        dP: decode_jwk_member(jwk, "dp")?,
+        dQ: decode_jwk_member(jwk, "dq")?,
+        qInv: decode_jwk_member(jwk, "qi")?,
     })
 }
 
-fn text_member<'j>(jwk: &'j Map<String, Value>, name: &str) -> Option<&'j str> {
+fn jwk_text_member<'j>(jwk: &'j Map<String, Value>, name: &str) -> Option<&'j str> {
     jwk.get(name).and_then(Value::as_str)
 }
 

@@ -28,14 +28,14 @@ pub struct UncoveredMember {
 }
 
 #[derive(Debug)]
-pub(super) struct UncoveredCollector {
+pub(super) struct UncoveredMemberCollector {
     members: Vec<UncoveredMember>,
     max_members: usize,
 }
 
-impl UncoveredCollector {
+impl UncoveredMemberCollector {
     pub(super) fn disabled() -> Self {
-        UncoveredCollector {
+        UncoveredMemberCollector {
             members: Vec::new(),
             max_members: 0,
         }
@@ -43,7 +43,7 @@ impl UncoveredCollector {
 
     /// A list of at most [`MAX_UNCOVERED`] members.
     pub(super) fn new() -> Self {
-        UncoveredCollector {
+        UncoveredMemberCollector {
             members: Vec::new(),
             max_members: MAX_UNCOVERED,
         }

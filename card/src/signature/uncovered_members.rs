@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
-use super::canonical_form::{CanonicalForm, covered_part};
+use super::canonical_form::{CanonicalForm, signature_covered_part};
 use super::signature_result::{SignatureResult, VerificationResult};
-use super::uncovered_collector::{UncoveredCollector, UncoveredMember, UncoveredSubject};
+use super::uncovered_collector::{UncoveredMember, UncoveredMemberCollector, UncoveredSubject};
 use crate::finding::{Finding, FindingCollector, MAX_FINDINGS};
 use crate::json_document::{self, NulHandling};
 use crate::rule::rule_table;
@@ -17,14 +17,14 @@ use crate::rule::rule_table;
 /// Empty if the form has no payload for the bytes (see [`canonical_payload`](super::canonical_payload)).
 pub fn uncovered_members(bytes: &[u8], form: CanonicalForm) -> Vec<UncoveredMember> {
     match json_document::parse_json(bytes, NulHandling::Keep, &mut FindingCollector::default()) {
-        Ok(document) if document.exact => document_uncovered_members(&document.value, form),
+        Ok(document) if document.exact => uncovered_document_members(&document.value, form),
         _ => Vec::new(),
     }
 }
 
-fn document_uncovered_members(document: &Value, form: CanonicalForm) -> Vec<UncoveredMember> {
-    let mut collector = UncoveredCollector::new();
-    match covered_part(document, form, &mut collector) {
+fn uncovered_document_members(document: &Value, form: CanonicalForm) -> Vec<UncoveredMember> {
+    let mut collector = UncoveredMemberCollector::new();
+    match signature_covered_part(document, form, &mut collector) {
         Some(_) => collector.into_members(),
         None => Vec::new(),
     }
@@ -70,9 +70,9 @@ pub fn uncovered_findings(bytes: &[u8], entries: &[SignatureResult]) -> Vec<Find
             Ok(document) if document.exact => document.value,
             _ => return Vec::new(),
         };
-    let mut uncovered = document_uncovered_members(&document, first_form);
+    let mut uncovered = uncovered_document_members(&document, first_form);
     for form in forms {
-        let other = document_uncovered_members(&document, form);
+        let other = uncovered_document_members(&document, form);
         let other: HashSet<String> = other.into_iter().map(|member| member.pointer).collect();
         uncovered.retain(|member| other.contains(&member.pointer));
     }

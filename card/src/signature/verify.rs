@@ -6,17 +6,17 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::Value;
 
 use super::canonical_form::{
-    CanonicalForm, covered_part, without_security_schemes, write_canonical_bytes,
+    CanonicalForm, signature_covered_part, without_security_schemes, write_canonical_bytes,
 };
 use super::jws::{self, DetachedJws};
 use super::key_set::{KeySet, VerificationKey};
 use super::signature_result::{
     MAX_SIGNATURES, SignatureFault, SignatureResult, VerificationResult,
 };
-use super::uncovered_collector::UncoveredCollector;
+use super::uncovered_collector::UncoveredMemberCollector;
 use crate::finding::FindingCollector;
 use crate::json_document::{self, NulHandling};
-use crate::{Family, ParsedCard};
+use crate::{CardFamily, ParsedCard};
 
 /// Maximum number of attempts for one card, each with one key and one payload. It suffices for every signature that a
 /// card may have, in every form, with the key that it names, and limits the cost of a hostile card with a hostile key
@@ -160,7 +160,7 @@ fn signable_document(parsed: &ParsedCard, bytes: &[u8]) -> Result<Value, Signatu
     if !document.exact {
         return Err(SignatureFault::NotIJson);
     }
-    if parsed.family == Family::Nested {
+    if parsed.family == CardFamily::Nested {
         return Err(SignatureFault::NestedCard);
     }
     Ok(document.value)
@@ -175,7 +175,8 @@ fn candidate_payloads(document: &Value) -> Vec<CandidatePayload> {
             form == CanonicalForm::V0_3 || parts.iter().all(|(_, other_part)| other_part != part)
         };
         if let Some(part) =
-            covered_part(document, form, &mut UncoveredCollector::disabled()).filter(is_new_part)
+            signature_covered_part(document, form, &mut UncoveredMemberCollector::disabled())
+                .filter(is_new_part)
         {
             parts.push((Some(form), part));
         }

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::value_spellings::parse_protocol_version;
-use crate::Family;
+use crate::CardFamily;
 use crate::member_reader::MemberReader;
 
 pub(super) struct DetectedFormat {
-    pub(super) family: Family,
+    pub(super) family: CardFamily,
     pub(super) reason: &'static str,
     /// Version as `Major.Minor`, if known.
     pub(super) flat_version: Option<String>,
@@ -37,21 +37,21 @@ const MEMBERS_SINCE_0_2: [&str; 5] = [
 ];
 
 /// Detects the form. It counts more than the declared version, which real cards set carelessly.
-pub(super) fn detect_format(members: &MemberReader<'_>) -> DetectedFormat {
+pub(super) fn detect_card_format(members: &MemberReader<'_>) -> DetectedFormat {
     let declared_version = members
         .peek_member("protocolVersion")
         .and_then(version_as_text)
         .and_then(|text| parse_protocol_version(&text));
-    let (family, reason) = detect_family(members, declared_version.as_deref());
+    let (family, reason) = detect_card_family(members, declared_version.as_deref());
     let has_flat_url = members.peek_member("url").is_some();
     let interface_version = declared_version
         .clone()
         .filter(|version| !has_flat_url || !version.starts_with("0."));
     let is_undeclared = declared_version.is_none();
     let flat_version = declared_version.or_else(|| match family {
-        Family::V0_1 => Some("0.1".to_owned()),
-        Family::V0_2 => Some("0.2".to_owned()),
-        Family::V0_3 => Some("0.3".to_owned()),
+        CardFamily::V0_1 => Some("0.1".to_owned()),
+        CardFamily::V0_2 => Some("0.2".to_owned()),
+        CardFamily::V0_3 => Some("0.3".to_owned()),
         _ => None,
     });
     DetectedFormat {
@@ -72,10 +72,10 @@ fn version_as_text(value: &Value) -> Option<String> {
     }
 }
 
-fn detect_family(
+fn detect_card_family(
     members: &MemberReader<'_>,
     declared_version: Option<&str>,
-) -> (Family, &'static str) {
+) -> (CardFamily, &'static str) {
     let has_flat_url = members
         .peek_member("url")
         .and_then(Value::as_str)
@@ -92,28 +92,31 @@ fn detect_family(
         .any(|name| members.has_snake_case_spelling(name));
 
     if has_binding && members.has_snake_case_spelling("supportedInterfaces") {
-        (Family::Snake1, "`supported_interfaces` in snake_case")
+        (CardFamily::Snake1, "`supported_interfaces` in snake_case")
     } else if has_binding && has_flat_url {
         (
-            Family::Dual,
+            CardFamily::Dual,
             "`supportedInterfaces` with `protocolBinding`, and `url`",
         )
     } else if has_binding {
         (
-            Family::V1_0,
+            CardFamily::V1_0,
             "`supportedInterfaces` with `protocolBinding`, no `url`",
         )
     } else if entries.iter().any(is_interface_entry) {
         (
-            Family::OtherInterfaces,
+            CardFamily::OtherInterfaces,
             "`supportedInterfaces` without `protocolBinding`",
         )
     } else if !has_flat_url && !has_additional_address(members) {
-        (Family::NoAddress, "neither `url` nor `supportedInterfaces`")
+        (
+            CardFamily::NoAddress,
+            "neither `url` nor `supportedInterfaces`",
+        )
     } else if is_snake_case {
-        (Family::Snake0, "`url`, and members in snake_case")
+        (CardFamily::Snake0, "`url`, and members in snake_case")
     } else {
-        detect_flat_family(members, declared_version)
+        detect_flat_card_family(members, declared_version)
     }
 }
 
@@ -133,39 +136,40 @@ fn has_additional_address(members: &MemberReader<'_>) -> bool {
 }
 
 /// The family of a card that has only a flat address.
-fn detect_flat_family(
+fn detect_flat_card_family(
     members: &MemberReader<'_>,
     declared_version: Option<&str>,
-) -> (Family, &'static str) {
+) -> (CardFamily, &'static str) {
     if members.peek_member("url").is_none() {
         let family = match declared_version {
-            Some("0.2") | None => Family::V0_2,
-            Some(_) => Family::V0_3,
+            Some("0.2") | None => CardFamily::V0_2,
+            Some(_) => CardFamily::V0_3,
         };
         return (family, "`additionalInterfaces`, but no `url`");
     }
     match declared_version {
-        Some("0.0" | "0.1") => (Family::V0_1, "`url`, and it declares 0.1"),
-        Some("0.2") => (Family::V0_2, "`url`, and it declares 0.2"),
-        Some(version) if version.starts_with("0.") => {
-            (Family::V0_3, "`url`, and it declares 0.3 or a later 0.x")
-        }
+        Some("0.0" | "0.1") => (CardFamily::V0_1, "`url`, and it declares 0.1"),
+        Some("0.2") => (CardFamily::V0_2, "`url`, and it declares 0.2"),
+        Some(version) if version.starts_with("0.") => (
+            CardFamily::V0_3,
+            "`url`, and it declares 0.3 or a later 0.x",
+        ),
         Some(_) => (
-            Family::Flat1,
+            CardFamily::Flat1,
             "`url` alone, though it declares 1.0 or later",
         ),
         None if members.peek_member("authentication").is_some() => {
-            (Family::V0_1, "`authentication` beside `url`")
+            (CardFamily::V0_1, "`authentication` beside `url`")
         }
         None if members.peek_member("signatures").is_some() => {
-            (Family::V0_3, "`signatures` beside `url`, no version")
+            (CardFamily::V0_3, "`signatures` beside `url`, no version")
         }
         None if MEMBERS_SINCE_0_2
             .iter()
             .any(|name| members.peek_member(name).is_some()) =>
         {
-            (Family::V0_2, "members of 0.2 beside `url`, no version")
+            (CardFamily::V0_2, "members of 0.2 beside `url`, no version")
         }
-        None => (Family::Undated, "`url`, and nothing that dates it"),
+        None => (CardFamily::Undated, "`url`, and nothing that dates it"),
     }
 }

@@ -9,7 +9,7 @@ pub(super) mod credential_names;
 mod requirement;
 
 pub(crate) use credential_members::{
-    combined_requirement, find_credential_members, member_requires_credentials,
+    combined_credential_requirement, find_credential_members, member_requires_credentials,
     nested_credential_members,
 };
 pub(crate) use credential_names::is_about_credentials;

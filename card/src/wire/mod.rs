@@ -28,7 +28,7 @@ use crate::json_pointer::JsonPointer;
 use crate::member_reader::{self, LengthLimit, MAX_LIST_ELEMENTS, MemberReader};
 use crate::parse_error::ParseError;
 use crate::{
-    AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, Skill,
+    AgentCard, CardFamily, Interface, Provider, SecurityRequirement, SecurityScheme, Skill,
     UNKNOWN_BINDING, rules,
 };
 use member_names::{CARD_MEMBERS, NESTING_MEMBERS, is_security_member};
@@ -36,32 +36,32 @@ use other_texts::UnmodeledTextCollector;
 
 pub(crate) struct DecodedCard {
     pub(crate) card: AgentCard,
-    pub(crate) family: Family,
+    pub(crate) family: CardFamily,
     pub(crate) reason: &'static str,
     /// Whether the version of the flat address comes only from the family.
     pub(crate) version_from_format: bool,
 }
 
-pub(crate) fn read_card(
+pub(crate) fn decode_card(
     root: Map<String, Value>,
     out: &mut FindingCollector,
 ) -> Result<DecodedCard, ParseError> {
     let other_texts = UnmodeledTextCollector::from_document(&root);
     let mut members = MemberReader::new(root, JsonPointer::Root);
     let is_nested = lift_nested_card(&mut members, out);
-    let shape = format_detection::detect_format(&members);
-    let Some((name, is_renamed)) = take_name(&mut members, out) else {
+    let shape = format_detection::detect_card_format(&members);
+    let Some((name, is_renamed)) = take_agent_name(&mut members, out) else {
         return Err(ParseError::NotACard {
             reason: "the object has no `name`".into(),
         });
     };
     let (family, reason) = if is_nested {
         (
-            Family::Nested,
+            CardFamily::Nested,
             "the name is inside a member of the document",
         )
     } else if is_renamed {
-        (Family::Nested, "the name is in `agent_name`")
+        (CardFamily::Nested, "the name is in `agent_name`")
     } else {
         (shape.family, shape.reason)
     };
@@ -90,8 +90,8 @@ pub(crate) fn read_card(
     };
     card.other_texts = other_texts.into_unmodeled_texts(&card);
     card.unknown = members.into_remaining();
-    apply_undefined_credentials(&mut card, out);
-    if family == Family::V0_1 {
+    apply_nonstandard_credentials(&mut card, out);
+    if family == CardFamily::V0_1 {
         add_default_modes(&mut card);
     }
     Ok(DecodedCard {
@@ -150,7 +150,10 @@ fn add_default_modes(card: &mut AgentCard) {
 }
 
 /// Takes the agent's name, and whether it was in a member of another name.
-fn take_name(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Option<(String, bool)> {
+fn take_agent_name(
+    members: &mut MemberReader<'_>,
+    out: &mut FindingCollector,
+) -> Option<(String, bool)> {
     if let Some(name) = members.take_text("name", LengthLimit::Line, out) {
         return Some((name, false));
     }
@@ -191,11 +194,11 @@ fn take_security(
     out: &mut FindingCollector,
 ) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
     let mut schemes = security::take_schemes(members, out);
-    let mut requirements = security::take_requirements(members, &schemes, out);
+    let mut requirements = security::take_security_requirements(members, &schemes, out);
     let (mut labelled_schemes, mut alternatives) =
         v0_1::take_authentication(members, !schemes.is_empty(), out);
     if schemes.is_empty() && labelled_schemes.is_empty() && alternatives.is_empty() {
-        (labelled_schemes, alternatives) = v0_3::take_undefined_schemes(members, out);
+        (labelled_schemes, alternatives) = v0_3::take_nonstandard_schemes(members, out);
     }
     if !labelled_schemes.is_empty() {
         schemes = labelled_schemes;
@@ -208,12 +211,13 @@ fn take_security(
 }
 
 /// Applies the credentials required in members of no version, if no other member requires any.
-fn apply_undefined_credentials(card: &mut AgentCard, out: &mut FindingCollector) {
+fn apply_nonstandard_credentials(card: &mut AgentCard, out: &mut FindingCollector) {
     let requires_schemes = |requirement: &SecurityRequirement| !requirement.schemes.is_empty();
     if !card.security_schemes.is_empty() || card.security.iter().any(requires_schemes) {
         return;
     }
-    let credential_requirement = informal_credentials::combined_requirement(&card.unknown);
+    let credential_requirement =
+        informal_credentials::combined_credential_requirement(&card.unknown);
     let root = JsonPointer::Root;
     for member in informal_credentials::find_credential_members(&card.unknown) {
         // An unreadable member of a version already has its finding.

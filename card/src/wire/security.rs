@@ -154,7 +154,7 @@ pub(super) fn read_scheme(
 
 /// Takes `securityRequirements` (1.0) or `security` (0.2, 0.3, most 1.0 cards). `declared_schemes` are the card's own
 /// schemes.
-pub(super) fn take_requirements(
+pub(super) fn take_security_requirements(
     members: &mut MemberReader<'_>,
     declared_schemes: &[SecurityScheme],
     out: &mut FindingCollector,
@@ -184,7 +184,11 @@ pub(super) fn take_requirements(
             .into_iter()
             .enumerate()
         {
-            read_requirements.extend(read_requirement(value, &pointer.element(index), out));
+            read_requirements.extend(read_security_requirement(
+                value,
+                &pointer.element(index),
+                out,
+            ));
         }
         if read_requirements.is_empty() && original_list != Value::Array(Vec::new()) {
             members.retain_unreadable(&position, original_list);
@@ -202,7 +206,7 @@ fn has_scheme_name(object: &Map<String, Value>, declared_schemes: &[SecuritySche
             .any(|scheme| object.contains_key(&scheme.name))
 }
 
-fn read_requirement(
+fn read_security_requirement(
     value: Value,
     pointer: &JsonPointer<'_>,
     out: &mut FindingCollector,

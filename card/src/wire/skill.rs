@@ -40,7 +40,7 @@ fn take_examples(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> 
         let pointer = pointer.element(index);
         let prompt = value
             .as_object()
-            .and_then(|_| find_prompt(&value, MAX_PROMPT_DEPTH));
+            .and_then(|_| find_example_prompt(&value, MAX_PROMPT_DEPTH));
         let text = match prompt.map(str::to_owned) {
             Some(text) => {
                 out.add_coerced_type(&pointer, &value, "a text");
@@ -67,13 +67,15 @@ fn take_tags(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec<
     parts.take(MAX_LIST_ELEMENTS).map(str::to_owned).collect()
 }
 
-fn find_prompt(value: &Value, depth: usize) -> Option<&str> {
+fn find_example_prompt(value: &Value, depth: usize) -> Option<&str> {
     match value {
         Value::String(text) => (!text.trim().is_empty()).then_some(text),
         Value::Object(members) if depth > 0 => PROMPT_MEMBERS
             .iter()
-            .find_map(|name| find_prompt(members.get(*name)?, depth - 1)),
-        Value::Array(list) if depth > 0 => list.iter().find_map(|one| find_prompt(one, depth - 1)),
+            .find_map(|name| find_example_prompt(members.get(*name)?, depth - 1)),
+        Value::Array(list) if depth > 0 => list
+            .iter()
+            .find_map(|one| find_example_prompt(one, depth - 1)),
         _ => None,
     }
 }
@@ -213,7 +215,7 @@ pub(super) fn read_skill(
         examples: take_examples(&mut members, out),
         input_modes: take_modes(&mut members, "inputModes", out),
         output_modes: take_modes(&mut members, "outputModes", out),
-        security: security::take_requirements(&mut members, declared_schemes, out),
+        security: security::take_security_requirements(&mut members, declared_schemes, out),
     })
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::informal_credentials::{self, CredentialRequirement};
 use super::v0_2::scheme_kind_from_label;
-use super::value_spellings::take_key_location;
+use super::value_spellings::take_api_key_location;
 use crate::finding::FindingCollector;
 use crate::json_pointer::JsonPointer;
 use crate::member_reader::{self, LengthLimit, MemberReader};
@@ -49,7 +49,7 @@ pub(super) fn take_authentication(
         }
         return (schemes, alternatives);
     }
-    let schemes = labelled_schemes(labels, details.as_mut(), out);
+    let schemes = schemes_from_labels(labels, details.as_mut(), out);
     let mut requirements: Vec<SecurityRequirement> = schemes
         .iter()
         .map(|scheme| SecurityRequirement {
@@ -102,7 +102,7 @@ fn scheme_labels<'a>(
     }
 }
 
-fn labelled_schemes(
+fn schemes_from_labels(
     labels: Vec<String>,
     mut details: Option<&mut MemberReader<'_>>,
     out: &mut FindingCollector,
@@ -148,7 +148,7 @@ fn labelled_scheme_kind(
         if let Some((position, Value::Object(inner))) = details.take_member("apiKey", out) {
             let parent = details.pointer();
             let mut inner = MemberReader::new(inner, position.pointer_in(&parent));
-            *location = take_key_location(&mut inner, out);
+            *location = take_api_key_location(&mut inner, out);
             *parameter = inner
                 .take_text("name", LengthLimit::Line, out)
                 .unwrap_or_default();

@@ -36,7 +36,7 @@ pub(super) fn take_typed_scheme(
             location,
             parameter,
         } => {
-            *location = value_spellings::take_key_location(members, out);
+            *location = value_spellings::take_api_key_location(members, out);
             *parameter = members
                 .take_text("name", LengthLimit::Line, out)
                 .unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn take_typed_scheme(
             flows,
             metadata_url,
         } => {
-            *flows = value_spellings::take_flows(members, out);
+            *flows = value_spellings::take_oauth_flows(members, out);
             *metadata_url = members.take_text("oauth2MetadataUrl", LengthLimit::Address, out);
         }
         SchemeKind::OpenIdConnect { url } => {

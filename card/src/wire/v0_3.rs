@@ -108,7 +108,7 @@ fn read_additional_interface(
 
 /// Takes the list `schemes` of cards written after a reference of 0.3.0 other than the specification: objects with
 /// `scheme`, `in`, `name` and `flows`, any of which suffices. Clients of the specification do not read it.
-pub(super) fn take_undefined_schemes(
+pub(super) fn take_nonstandard_schemes(
     members: &mut MemberReader<'_>,
     out: &mut FindingCollector,
 ) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::informal_credentials::credential_names::collect_credential_members;
 use super::value_spellings::{
-    normalize_binding, resolve_streamable_http_binding, take_flows, take_key_location,
+    normalize_binding, resolve_streamable_http_binding, take_api_key_location, take_oauth_flows,
     take_protocol_version,
 };
 use crate::finding::FindingCollector;
@@ -158,7 +158,7 @@ pub(super) fn take_wrapped_scheme(
     let description = inner.take_text("description", LengthLimit::Prose, out);
     let kind = match wrapper {
         "apiKeySecurityScheme" => SchemeKind::ApiKey {
-            location: take_key_location(&mut inner, out),
+            location: take_api_key_location(&mut inner, out),
             parameter: inner
                 .take_text("name", LengthLimit::Line, out)
                 .unwrap_or_default(),
@@ -171,7 +171,7 @@ pub(super) fn take_wrapped_scheme(
             bearer_format: inner.take_text("bearerFormat", LengthLimit::Line, out),
         },
         "oauth2SecurityScheme" => SchemeKind::Oauth2 {
-            flows: take_flows(&mut inner, out),
+            flows: take_oauth_flows(&mut inner, out),
             metadata_url: inner.take_text("oauth2MetadataUrl", LengthLimit::Address, out),
         },
         "openIdConnectSecurityScheme" => SchemeKind::OpenIdConnect {

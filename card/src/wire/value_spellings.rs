@@ -90,7 +90,7 @@ pub(super) fn resolve_streamable_http_binding(url: &str, binding: String, is_mcp
 
 /// Takes the location of an API key, in lower case; empty if the scheme names none. The member is `in` in 0.x and
 /// `location` in 1.0, but cards of every version have either, or `in_` and `In.header` as Python writes them.
-pub(super) fn take_key_location(
+pub(super) fn take_api_key_location(
     members: &mut MemberReader<'_>,
     out: &mut FindingCollector,
 ) -> String {
@@ -121,7 +121,10 @@ pub(super) fn take_key_location(
 const KEY_LOCATIONS: [&str; 3] = ["header", "query", "cookie"];
 
 /// Takes the `flows` of an `OAuth` scheme as received; null if they are not an object.
-pub(super) fn take_flows(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Value {
+pub(super) fn take_oauth_flows(
+    members: &mut MemberReader<'_>,
+    out: &mut FindingCollector,
+) -> Value {
     let Some((position, flows)) = members.take_member("flows", out) else {
         return Value::Null;
     };

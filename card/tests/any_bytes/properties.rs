@@ -3,7 +3,7 @@
 use std::fmt;
 
 use a2a_card::{
-    AgentCard, ChangeClass, ConversionTarget, Family, KeySet, LintContext, MAX_FINDINGS,
+    AgentCard, CardFamily, ChangeClass, ConversionTarget, KeySet, LintContext, MAX_FINDINGS,
     ParseError, ParsedCard, VerificationResult, all_findings, all_findings_with_context, all_rules,
     auth_labels, bytes_digest, capability_labels, content_digest, convert_card, diff_cards,
     is_hidden_character, parse_card, sarif_results, security_sentences, signature_state,
@@ -91,7 +91,7 @@ fn named(_: &[u8], outcome: Result<&ParsedCard, &ParseError>) -> Result<(), Stri
         Ok(parsed) => {
             ensure(!parsed.card.name.trim().is_empty(), || "no name".into())?;
             ensure(
-                parsed.family.as_str().parse::<Family>() == Ok(parsed.family),
+                parsed.family.as_str().parse::<CardFamily>() == Ok(parsed.family),
                 || format!("{:?}", parsed.family),
             )
         }

@@ -10,7 +10,7 @@ use url::Url;
 use super::MAX_IDENTIFIER_BYTES;
 use super::identifier::{is_identity_mismatch, with_current_urn_prefix};
 use super::registry::{ListedRegistry, REGISTRY_MEDIA_TYPES};
-use super::skipped_entries::SkipReason;
+use super::skipped_entries::EntrySkipReason;
 use crate::guard::{MAX_URL_BYTES, normalize_url};
 
 /// An entry that names or contains an A2A agent card.
@@ -31,7 +31,7 @@ pub struct CatalogCardEntry {
     pub inline_card: Option<Vec<u8>>,
 }
 
-pub(super) enum ParsedEntry<'a> {
+pub(super) enum ParsedCatalogEntry<'a> {
     Card(CatalogCardEntry),
     CatalogUrl(Url),
     InlineCatalog(&'a RawValue),
@@ -43,23 +43,26 @@ const CATALOG_MEDIA_TYPE: &str = "application/ai-catalog+json";
 
 /// Parses an entry. Its URL is relative to `base`, the URL of the document. Registries are read only if
 /// `read_registries` is true; of any other entry that is neither a card nor a catalog, only the type is read.
-pub(super) fn parse_entry<'a>(
+pub(super) fn parse_catalog_entry<'a>(
     raw: &'a RawValue,
     base: &Url,
     read_registries: bool,
-) -> Result<ParsedEntry<'a>, SkipReason> {
-    let value: Value = serde_json::from_str(raw.get()).map_err(|_| SkipReason::Malformed)?;
-    let entry = value.as_object().ok_or(SkipReason::Malformed)?;
-    match media_type_essence(declared_media_type(entry).ok_or(SkipReason::Malformed)?).as_str() {
-        CARD_MEDIA_TYPE => parse_card_entry(raw, entry, base).map(ParsedEntry::Card),
-        CATALOG_MEDIA_TYPE => match entry_content(entry, base)? {
-            EntryContent::Url(url) => Ok(ParsedEntry::CatalogUrl(url)),
-            EntryContent::Inline => Ok(ParsedEntry::InlineCatalog(data_member(raw)?)),
+) -> Result<ParsedCatalogEntry<'a>, EntrySkipReason> {
+    let value: Value = serde_json::from_str(raw.get()).map_err(|_| EntrySkipReason::Malformed)?;
+    let entry = value.as_object().ok_or(EntrySkipReason::Malformed)?;
+    match media_type_essence(declared_media_type(entry).ok_or(EntrySkipReason::Malformed)?).as_str()
+    {
+        CARD_MEDIA_TYPE => parse_card_entry(raw, entry, base).map(ParsedCatalogEntry::Card),
+        CATALOG_MEDIA_TYPE => match catalog_entry_content(entry, base)? {
+            CatalogEntryContent::Url(url) => Ok(ParsedCatalogEntry::CatalogUrl(url)),
+            CatalogEntryContent::Inline => {
+                Ok(ParsedCatalogEntry::InlineCatalog(raw_entry_data(raw)?))
+            }
         },
         media_type if read_registries && REGISTRY_MEDIA_TYPES.contains(&media_type) => {
-            ListedRegistry::parse(raw.get(), base).map(ParsedEntry::Registry)
+            ListedRegistry::parse(raw.get(), base).map(ParsedCatalogEntry::Registry)
         }
-        _ => Err(SkipReason::NotACard),
+        _ => Err(EntrySkipReason::NotACard),
     }
 }
 
@@ -73,19 +76,19 @@ fn parse_card_entry(
     raw: &RawValue,
     entry: &Map<String, Value>,
     base: &Url,
-) -> Result<CatalogCardEntry, SkipReason> {
-    let identifier = entry_identifier(entry).ok_or(SkipReason::Malformed)?;
+) -> Result<CatalogCardEntry, EntrySkipReason> {
+    let identifier = catalog_entry_identifier(entry).ok_or(EntrySkipReason::Malformed)?;
     if is_identity_mismatch(&identifier, declared_identity(entry)) {
-        return Err(SkipReason::PublisherMismatch);
+        return Err(EntrySkipReason::PublisherMismatch);
     }
     let stated_digest = stated_digest(entry)?.map(str::to_owned);
-    let updated_at = entry_updated_at(entry);
-    let (url, digest, inline) = match entry_content(entry, base)? {
-        EntryContent::Url(url) => (url, stated_digest, None),
-        EntryContent::Inline => {
-            let bytes = data_member(raw)?.get().as_bytes().to_vec();
-            if stated_digest.is_some() && stated_digest != data_digest(&bytes) {
-                return Err(SkipReason::DigestMismatch);
+    let updated_at = catalog_entry_updated_at(entry);
+    let (url, digest, inline) = match catalog_entry_content(entry, base)? {
+        CatalogEntryContent::Url(url) => (url, stated_digest, None),
+        CatalogEntryContent::Inline => {
+            let bytes = raw_entry_data(raw)?.get().as_bytes().to_vec();
+            if stated_digest.is_some() && stated_digest != entry_data_digest(&bytes) {
+                return Err(EntrySkipReason::DigestMismatch);
             }
             (inline_card_url(base, &identifier), None, Some(bytes))
         }
@@ -106,7 +109,7 @@ fn inline_card_url(base: &Url, identifier: &str) -> Url {
 }
 
 /// Label of an entry in a skipped-entry report: its identifier, its URL, or its number.
-pub(super) fn entry_label(raw: &RawValue, number: usize) -> String {
+pub(super) fn catalog_entry_label(raw: &RawValue, number: usize) -> String {
     let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
     let text = |name| value.get(name).and_then(Value::as_str);
     let label = text("identifier").or_else(|| text("url"));
@@ -114,41 +117,46 @@ pub(super) fn entry_label(raw: &RawValue, number: usize) -> String {
     label.map_or_else(|| format!("entry {number}"), str::to_owned)
 }
 
-pub(super) enum EntryContent {
+pub(super) enum CatalogEntryContent {
     Url(Url),
     Inline,
 }
 
 /// The content of an entry: exactly one of `url` and `data`; null counts as missing.
-pub(super) fn entry_content(
+pub(super) fn catalog_entry_content(
     entry: &Map<String, Value>,
     base: &Url,
-) -> Result<EntryContent, SkipReason> {
+) -> Result<CatalogEntryContent, EntrySkipReason> {
     let present_member = |name| entry.get(name).filter(|value| !value.is_null());
     match (present_member("url"), present_member("data")) {
         (Some(Value::String(text)), None) if text.len() <= MAX_URL_BYTES => {
-            let mut url = base.join(text.trim()).map_err(|_| SkipReason::Malformed)?;
+            let mut url = base
+                .join(text.trim())
+                .map_err(|_| EntrySkipReason::Malformed)?;
             url.set_fragment(None);
-            Ok(EntryContent::Url(normalize_url(url)))
+            Ok(CatalogEntryContent::Url(normalize_url(url)))
         }
-        (None, Some(_)) => Ok(EntryContent::Inline),
-        _ => Err(SkipReason::Malformed),
+        (None, Some(_)) => Ok(CatalogEntryContent::Inline),
+        _ => Err(EntrySkipReason::Malformed),
     }
 }
 
 /// The member `data` of an entry exactly as in the document; if it is repeated, the last one counts, as elsewhere.
-fn data_member(raw: &RawValue) -> Result<&RawValue, SkipReason> {
-    let members = super::parser::object_members(raw).ok_or(SkipReason::Malformed)?;
-    members.get("data").copied().ok_or(SkipReason::Malformed)
+fn raw_entry_data(raw: &RawValue) -> Result<&RawValue, EntrySkipReason> {
+    let members = super::parser::object_members(raw).ok_or(EntrySkipReason::Malformed)?;
+    members
+        .get("data")
+        .copied()
+        .ok_or(EntrySkipReason::Malformed)
 }
 
 /// The digest of `data` in its canonical form. `None` if JSON parsers read it differently.
-pub(super) fn data_digest(bytes: &[u8]) -> Option<String> {
+pub(super) fn entry_data_digest(bytes: &[u8]) -> Option<String> {
     Some(bytes_digest(&canonical_json(&parse_exact_json(bytes)?)?))
 }
 
 /// The digest that an entry states. A digest with an algorithm that AI Catalog does not define is ignored.
-pub(super) fn stated_digest(entry: &Map<String, Value>) -> Result<Option<&str>, SkipReason> {
+pub(super) fn stated_digest(entry: &Map<String, Value>) -> Result<Option<&str>, EntrySkipReason> {
     let Some(text) = entry.get("digest").and_then(Value::as_str) else {
         return Ok(None);
     };
@@ -159,7 +167,7 @@ pub(super) fn stated_digest(entry: &Map<String, Value>) -> Result<Option<&str>, 
     let is_whole = digits.len() == 64 && digits.bytes().all(is_digit);
     is_whole
         .then_some(Some(text))
-        .ok_or(SkipReason::DigestMismatch)
+        .ok_or(EntrySkipReason::DigestMismatch)
 }
 
 /// The essence of a media type: without parameters, in lower case.
@@ -168,7 +176,7 @@ fn media_type_essence(text: &str) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-pub(super) fn entry_identifier(entry: &Map<String, Value>) -> Option<String> {
+pub(super) fn catalog_entry_identifier(entry: &Map<String, Value>) -> Option<String> {
     let text = entry.get("identifier")?.as_str()?;
     let usable = !text.trim().is_empty()
         && text.len() <= MAX_IDENTIFIER_BYTES
@@ -181,6 +189,6 @@ pub(super) fn declared_identity(entry: &Map<String, Value>) -> Option<&str> {
     entry.get("trustManifest")?.get("identity")?.as_str()
 }
 
-fn entry_updated_at(entry: &Map<String, Value>) -> Option<OffsetDateTime> {
+fn catalog_entry_updated_at(entry: &Map<String, Value>) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(entry.get("updatedAt")?.as_str()?, &Rfc3339).ok()
 }

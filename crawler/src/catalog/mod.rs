@@ -17,7 +17,7 @@ pub use entry::CatalogCardEntry;
 pub use identifier::{identifier_publisher, identity_domain, is_publisher_domain};
 pub use parser::{CatalogDocument, CatalogError, CatalogReadOptions, parse_catalog};
 pub use registry::ListedRegistry;
-pub use skipped_entries::{MAX_SKIPPED_ENTRIES, SkipReason, SkippedEntry, SkippedEntryList};
+pub use skipped_entries::{EntrySkipReason, MAX_SKIPPED_ENTRIES, SkippedEntry, SkippedEntryList};
 pub use walk::{CatalogContents, CatalogWalk, NestedCatalog};
 
 /// Path of a domain's catalog in ARD.

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use url::Url;
 
-use super::entry::{CatalogCardEntry, ParsedEntry, entry_label, parse_entry};
+use super::entry::{
+    CatalogCardEntry, ParsedCatalogEntry, catalog_entry_label, parse_catalog_entry,
+};
 use super::registry::ListedRegistry;
-use super::skipped_entries::{SkipReason, SkippedEntryList};
+use super::skipped_entries::{EntrySkipReason, SkippedEntryList};
 use super::{MAX_DEPTH, MAX_ENTRIES};
 
 /// Why a document is not a catalog.
@@ -72,7 +74,7 @@ pub fn parse_catalog(
         max_entries: options.max_entries.min(MAX_ENTRIES),
         ..options
     };
-    parse_document(document, base, options, &mut parsed)?;
+    parse_catalog_document(document, base, options, &mut parsed)?;
     Ok(parsed)
 }
 
@@ -81,7 +83,7 @@ pub(super) fn object_members(raw: &RawValue) -> Option<BTreeMap<String, &RawValu
     serde_json::from_str(raw.get()).ok()
 }
 
-fn parse_document(
+fn parse_catalog_document(
     document: &RawValue,
     base: &Url,
     options: CatalogReadOptions,
@@ -106,39 +108,45 @@ fn parse_document(
     {
         if parsed.entry_count >= options.max_entries {
             parsed.is_complete = false;
-            parsed
-                .skipped
-                .add(SkipReason::LimitReached, &entry_label(entry, number));
+            parsed.skipped.add(
+                EntrySkipReason::LimitReached,
+                &catalog_entry_label(entry, number),
+            );
             break;
         }
         parsed.entry_count += 1;
-        if let Err(reason) = add_entry(entry, base, options, parsed) {
-            parsed.skipped.add(reason, &entry_label(entry, number));
+        if let Err(reason) = add_catalog_entry(entry, base, options, parsed) {
+            parsed
+                .skipped
+                .add(reason, &catalog_entry_label(entry, number));
         }
     }
     Ok(())
 }
 
-fn add_entry(
+fn add_catalog_entry(
     entry: &RawValue,
     base: &Url,
     options: CatalogReadOptions,
     parsed: &mut CatalogDocument,
-) -> Result<(), SkipReason> {
+) -> Result<(), EntrySkipReason> {
     let depth = options.depth;
-    match parse_entry(entry, base, options.read_registries)? {
-        ParsedEntry::Card(card) => parsed.cards.push(card),
-        ParsedEntry::Registry(registry) => parsed.registries.push(registry),
-        ParsedEntry::CatalogUrl(_) | ParsedEntry::InlineCatalog(_) if depth >= MAX_DEPTH => {
-            return Err(SkipReason::TooDeep);
+    match parse_catalog_entry(entry, base, options.read_registries)? {
+        ParsedCatalogEntry::Card(card) => parsed.cards.push(card),
+        ParsedCatalogEntry::Registry(registry) => parsed.registries.push(registry),
+        ParsedCatalogEntry::CatalogUrl(_) | ParsedCatalogEntry::InlineCatalog(_)
+            if depth >= MAX_DEPTH =>
+        {
+            return Err(EntrySkipReason::TooDeep);
         }
-        ParsedEntry::CatalogUrl(url) => parsed.nested_urls.push((url, depth + 1)),
-        ParsedEntry::InlineCatalog(document) => {
+        ParsedCatalogEntry::CatalogUrl(url) => parsed.nested_urls.push((url, depth + 1)),
+        ParsedCatalogEntry::InlineCatalog(document) => {
             let deeper = CatalogReadOptions {
                 depth: depth + 1,
                 ..options
             };
-            parse_document(document, base, deeper, parsed).map_err(|_| SkipReason::Malformed)?;
+            parse_catalog_document(document, base, deeper, parsed)
+                .map_err(|_| EntrySkipReason::Malformed)?;
         }
     }
     Ok(())

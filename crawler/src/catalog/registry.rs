@@ -4,9 +4,11 @@ use a2a_card::parse_exact_json;
 use serde_json::Value;
 use url::Url;
 
-use super::entry::{EntryContent, declared_identity, entry_content, entry_identifier};
+use super::entry::{
+    CatalogEntryContent, catalog_entry_content, catalog_entry_identifier, declared_identity,
+};
 use super::identifier::is_identity_mismatch;
-use super::skipped_entries::SkipReason;
+use super::skipped_entries::EntrySkipReason;
 use crate::foreign_text::sanitize_text;
 
 pub(super) const REGISTRY_MEDIA_TYPES: [&str; 2] =
@@ -26,17 +28,17 @@ pub struct ListedRegistry {
 
 impl ListedRegistry {
     /// Parses an entry of a document from `base`; an error if JSON parsers read it differently.
-    pub(super) fn parse(raw: &str, base: &Url) -> Result<Self, SkipReason> {
+    pub(super) fn parse(raw: &str, base: &Url) -> Result<Self, EntrySkipReason> {
         let Some(Value::Object(entry)) = parse_exact_json(raw.as_bytes()) else {
-            return Err(SkipReason::Ambiguous);
+            return Err(EntrySkipReason::Ambiguous);
         };
-        let identifier = entry_identifier(&entry).ok_or(SkipReason::Malformed)?;
-        let url = match entry_content(&entry, base)? {
-            EntryContent::Url(url) if matches!(url.scheme(), "https" | "http") => url,
-            _ => return Err(SkipReason::Malformed),
+        let identifier = catalog_entry_identifier(&entry).ok_or(EntrySkipReason::Malformed)?;
+        let url = match catalog_entry_content(&entry, base)? {
+            CatalogEntryContent::Url(url) if matches!(url.scheme(), "https" | "http") => url,
+            _ => return Err(EntrySkipReason::Malformed),
         };
         if is_identity_mismatch(&identifier, declared_identity(&entry)) {
-            return Err(SkipReason::PublisherMismatch);
+            return Err(EntrySkipReason::PublisherMismatch);
         }
         let display_name = entry.get("displayName").and_then(Value::as_str);
         let display_name = display_name.map(|name| sanitize_text(name.trim(), MAX_NAME_CHARS));

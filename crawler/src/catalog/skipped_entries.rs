@@ -13,7 +13,7 @@ const MAX_ENTRY_LABEL_CHARS: usize = 120;
 
 /// Why an entry, or a nested catalog, is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SkipReason {
+pub enum EntrySkipReason {
     /// It is neither an agent card nor a catalog, nor a registry if registries are read. Not an error.
     NotACard,
     /// It is not an object, or has no usable `identifier`, `type`, or exactly one of `url` and `data`.
@@ -44,7 +44,7 @@ pub enum SkipReason {
     LimitReached,
 }
 
-impl SkipReason {
+impl EntrySkipReason {
     /// The reason, as the end of a sentence whose subject is the entry.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl SkipReason {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedEntry {
     /// Why it was skipped.
-    pub reason: SkipReason,
+    pub reason: EntrySkipReason,
     /// Label of the entry: its identifier, its URL, or its position in the document, safe to display.
     pub entry_label: String,
 }
@@ -101,7 +101,7 @@ pub struct SkippedEntryList {
 
 impl SkippedEntryList {
     /// Adds a skipped entry; one beyond [`MAX_SKIPPED_ENTRIES`] is only counted.
-    pub fn add(&mut self, reason: SkipReason, entry_label: &str) {
+    pub fn add(&mut self, reason: EntrySkipReason, entry_label: &str) {
         if self.entries.len() < MAX_SKIPPED_ENTRIES {
             let entry_label = sanitize_text(entry_label, MAX_ENTRY_LABEL_CHARS);
             self.entries.push(SkippedEntry {

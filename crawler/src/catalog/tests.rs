@@ -6,15 +6,15 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::SkipReason::{
+use super::EntrySkipReason::{
     AlreadyFetched, Ambiguous, DigestMismatch, DuplicateIdentifier, ForeignOrigin, ForeignSite,
     LimitReached, Malformed, NotACard, PublisherMismatch, RegistryOfOtherPublisher,
     RejectedByGuard, TooDeep, TooManyInline,
 };
 use super::{
     CatalogCardEntry, CatalogContents, CatalogDocument, CatalogError, CatalogReadOptions,
-    CatalogWalk, MAX_CATALOG_REQUESTS, MAX_DEPTH, MAX_ENTRIES, MAX_IDENTIFIER_BYTES,
-    MAX_INLINE_CARDS, MAX_REGISTRIES, MAX_SKIPPED_ENTRIES, SkipReason, SkippedEntryList,
+    CatalogWalk, EntrySkipReason, MAX_CATALOG_REQUESTS, MAX_DEPTH, MAX_ENTRIES,
+    MAX_IDENTIFIER_BYTES, MAX_INLINE_CARDS, MAX_REGISTRIES, MAX_SKIPPED_ENTRIES, SkippedEntryList,
     parse_catalog,
 };
 use crate::guard::{GuardConfig, SsrfGuard};
@@ -45,7 +45,7 @@ fn reading(entries: &[Value]) -> CatalogDocument {
     parse_catalog(document.as_bytes(), &base(), options(0, usize::MAX)).unwrap()
 }
 
-fn passed(findings: &SkippedEntryList) -> Vec<SkipReason> {
+fn passed(findings: &SkippedEntryList) -> Vec<EntrySkipReason> {
     findings
         .entries
         .iter()
@@ -267,7 +267,7 @@ fn entries_and_findings_are_bounded() {
 
 fn walked(
     documents: &[(&str, Vec<Value>)],
-) -> (Vec<CatalogCardEntry>, Vec<SkipReason>, bool, usize) {
+) -> (Vec<CatalogCardEntry>, Vec<EntrySkipReason>, bool, usize) {
     let guard = SsrfGuard::new(GuardConfig::default());
     let first = base();
     let mut walk = CatalogWalk::new(&guard, &first);

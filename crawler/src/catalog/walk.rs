@@ -8,7 +8,7 @@ use super::entry::CatalogCardEntry;
 use super::identifier::identifier_publisher;
 use super::parser::CatalogDocument;
 use super::registry::ListedRegistry;
-use super::skipped_entries::{SkipReason, SkippedEntryList};
+use super::skipped_entries::{EntrySkipReason, SkippedEntryList};
 use super::{
     MAX_CATALOG_BYTES, MAX_CATALOG_REQUESTS, MAX_ENTRIES, MAX_INLINE_CARDS, MAX_REGISTRIES,
 };
@@ -126,7 +126,7 @@ impl<'a> CatalogWalk<'a> {
             self.is_complete = false;
             for skipped_catalog in std::iter::once(nested).chain(std::mem::take(&mut self.queue)) {
                 self.skipped
-                    .add(SkipReason::LimitReached, skipped_catalog.url.as_str());
+                    .add(EntrySkipReason::LimitReached, skipped_catalog.url.as_str());
             }
             return None;
         }
@@ -152,11 +152,11 @@ impl<'a> CatalogWalk<'a> {
         let was_inline = existing.is_some_and(|before| before.inline_card.is_some());
         let adds_inline = card.inline_card.is_some() && !was_inline;
         let skip_reason = if card.url.origin() != self.root_url.origin() {
-            Some(SkipReason::ForeignOrigin)
+            Some(EntrySkipReason::ForeignOrigin)
         } else if self.guard.check_parsed_url(document_url).is_err() {
-            Some(SkipReason::RejectedByGuard)
+            Some(EntrySkipReason::RejectedByGuard)
         } else if adds_inline && self.inline_count >= MAX_INLINE_CARDS {
-            Some(SkipReason::TooManyInline)
+            Some(EntrySkipReason::TooManyInline)
         } else {
             None
         };
@@ -176,7 +176,7 @@ impl<'a> CatalogWalk<'a> {
         };
         if existing.url != card.url {
             self.skipped
-                .add(SkipReason::DuplicateIdentifier, &card.identifier);
+                .add(EntrySkipReason::DuplicateIdentifier, &card.identifier);
         }
         if existing.updated_at.is_some() && existing.updated_at < card.updated_at {
             self.inline_count += usize::from(adds_inline);
@@ -192,11 +192,11 @@ impl<'a> CatalogWalk<'a> {
             && publisher == host_if_default_https(&self.root_url)
             && publisher == host_if_default_https(url);
         let reason = if !is_own {
-            SkipReason::RegistryOfOtherPublisher
+            EntrySkipReason::RegistryOfOtherPublisher
         } else if self.registries.contains_key(&registry.identifier) {
-            SkipReason::DuplicateIdentifier
+            EntrySkipReason::DuplicateIdentifier
         } else if self.registries.len() >= MAX_REGISTRIES {
-            SkipReason::LimitReached
+            EntrySkipReason::LimitReached
         } else {
             let identifier = registry.identifier.clone();
             self.registries.insert(identifier, registry);
@@ -210,14 +210,14 @@ impl<'a> CatalogWalk<'a> {
         let reason = if !SsrfGuard::is_same_site(&self.root_url, &nested.url)
             || (self.root_url.scheme() == "https" && nested.url.scheme() != "https")
         {
-            SkipReason::ForeignSite
+            EntrySkipReason::ForeignSite
         } else if self.guard.check_parsed_url(nested.url.clone()).is_err() {
-            SkipReason::RejectedByGuard
+            EntrySkipReason::RejectedByGuard
         } else if self.visited_urls.insert(nested.url.clone()) {
             self.queue.push_back(nested);
             return;
         } else {
-            SkipReason::AlreadyFetched
+            EntrySkipReason::AlreadyFetched
         };
         self.skipped.add(reason, nested.url.as_str());
     }

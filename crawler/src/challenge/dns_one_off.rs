@@ -8,7 +8,7 @@ use crate::foreign_text::escape_invisible;
 
 /// A parsed one-off record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OneOffRecord {
+pub struct OneOffDnsRecord {
     /// The token, to be compared with the expected one.
     pub token: String,
     /// When the record expires.
@@ -17,7 +17,7 @@ pub struct OneOffRecord {
 
 /// Why a text is not a one-off record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OneOffRecordError {
+pub enum OneOffDnsRecordError {
     /// It does not begin with `token=`.
     #[error("it does not begin with token=")]
     NoToken,
@@ -36,44 +36,48 @@ pub enum OneOffRecordError {
 }
 
 /// Parses a record. Unknown keys are ignored; no key may occur twice.
-pub fn parse_one_off_record(text: &str) -> Result<OneOffRecord, OneOffRecordError> {
+pub fn parse_one_off_dns_record(text: &str) -> Result<OneOffDnsRecord, OneOffDnsRecordError> {
     if !text.starts_with("token=") {
-        return Err(OneOffRecordError::NoToken);
+        return Err(OneOffDnsRecordError::NoToken);
     }
     let mut seen_keys: Vec<&str> = Vec::new();
     let (mut token, mut expiry) = ("", None);
     for part in text.split(' ').filter(|part| !part.is_empty()) {
         let Some((key, value)) = part.split_once('=') else {
-            return Err(OneOffRecordError::NotKeyValue(escape_invisible(part, 40)));
+            return Err(OneOffDnsRecordError::NotKeyValue(escape_invisible(
+                part, 40,
+            )));
         };
         if seen_keys.contains(&key) {
-            return Err(OneOffRecordError::DuplicateKey(escape_invisible(key, 40)));
+            return Err(OneOffDnsRecordError::DuplicateKey(escape_invisible(
+                key, 40,
+            )));
         }
         seen_keys.push(key);
         match key {
             "token" => token = value,
             "expiry" => {
                 let date = OffsetDateTime::parse(value, &Rfc3339)
-                    .map_err(|_| OneOffRecordError::InvalidExpiry)?;
+                    .map_err(|_| OneOffDnsRecordError::InvalidExpiry)?;
                 expiry = Some(date);
             }
             _ => {}
         }
     }
-    Ok(OneOffRecord {
+    Ok(OneOffDnsRecord {
         token: token.to_owned(),
-        expiry: expiry.ok_or(OneOffRecordError::NoExpiry)?,
+        expiry: expiry.ok_or(OneOffDnsRecordError::NoExpiry)?,
     })
 }
 
 /// Checks whether a record is the expected one and has not expired; the error gives the reason. The record is still
 /// valid at its exact expiry time. The caller limits how far in the future the expiry may be.
-pub fn evaluate_one_off_record(
+pub fn evaluate_one_off_dns_record(
     text: &str,
     expected_token: &str,
     now: OffsetDateTime,
-) -> Result<OneOffRecord, String> {
-    let record = parse_one_off_record(text).map_err(|error| error.to_string())?;
+) -> Result<OneOffDnsRecord, String> {
+    let record = parse_one_off_dns_record(text).map_err(|error| error.to_string())?;
     if record.token != expected_token {
         return Err("it has another token".to_owned());
     }
@@ -134,7 +138,7 @@ mod tests {
             ("abc", Err("begin")),
             ("", Err("begin")),
         ] {
-            match (evaluate_one_off_record(text, "abc", NOW), expected) {
+            match (evaluate_one_off_dns_record(text, "abc", NOW), expected) {
                 (Ok(_), Ok(())) => {}
                 (Err(found), Err(wanted)) => assert!(found.contains(wanted), "{text}: {found}"),
                 (found, _) => panic!("{text}: {found:?}"),
@@ -145,10 +149,10 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_is_a_panic(text in "(token=)?\\PC*|[\\x00-\\x{ffff}]*|(token|expiry|[ =;0-9TZ:-])*") {
-            if let Ok(record) = parse_one_off_record(&text) {
+            if let Ok(record) = parse_one_off_dns_record(&text) {
                 proptest::prop_assert!(text.starts_with("token="));
                 proptest::prop_assert!(text.contains(&record.token));
-                proptest::prop_assert!(evaluate_one_off_record(&text, "not this one", NOW).is_err());
+                proptest::prop_assert!(evaluate_one_off_dns_record(&text, "not this one", NOW).is_err());
             }
         }
 
@@ -158,10 +162,10 @@ mod tests {
             let expected = super::super::ExpectedProof { account: &account, nonce: &nonce };
             let expiry = OffsetDateTime::from_unix_timestamp(seconds).expect("in range");
             let record = expected.one_off_record(expiry);
-            let read = evaluate_one_off_record(&record, &expected.dns_token(), expiry);
-            proptest::prop_assert_eq!(read, Ok(OneOffRecord { token: expected.dns_token(), expiry }));
+            let read = evaluate_one_off_dns_record(&record, &expected.dns_token(), expiry);
+            proptest::prop_assert_eq!(read, Ok(OneOffDnsRecord { token: expected.dns_token(), expiry }));
             let later = expiry + time::Duration::seconds(1);
-            proptest::prop_assert!(evaluate_one_off_record(&record, &expected.dns_token(), later).is_err());
+            proptest::prop_assert!(evaluate_one_off_dns_record(&record, &expected.dns_token(), later).is_err());
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::foreign_text::escape_invisible;
 
 named_enum! {
     /// Permission that the owner of a name gives.
-    pub enum Policy {
+    pub enum DnsRecordPolicy {
         /// This account controls this host.
         Exact = "exact",
         /// This account controls this host and all hosts below it.
@@ -21,20 +21,20 @@ named_enum! {
 
 /// A parsed persistent record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PersistentRecord {
+pub struct PersistentDnsRecord {
     /// Host of the registry that the record is for, lower-case, with `:port` if it has one.
     pub registry: String,
     /// The account's URI, byte for byte. A record with `policy=none` needs none.
     pub account: Option<String>,
     /// The policy; `exact` if the record names none.
-    pub policy: Policy,
+    pub policy: DnsRecordPolicy,
     /// When the record expires; `None` if it does not say.
     pub expires_at: Option<OffsetDateTime>,
 }
 
 /// Why a text is not a persistent record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PersistentRecordError {
+pub enum PersistentDnsRecordError {
     /// It does not begin with a host.
     #[error("it does not begin with the registry's host")]
     NoRegistry,
@@ -59,32 +59,34 @@ pub enum PersistentRecordError {
 }
 
 /// Parses a record. Tags are case-insensitive; unknown tags are ignored, and no tag may occur twice.
-pub fn parse_persistent_record(text: &str) -> Result<PersistentRecord, PersistentRecordError> {
+pub fn parse_persistent_dns_record(
+    text: &str,
+) -> Result<PersistentDnsRecord, PersistentDnsRecordError> {
     let mut parts = text.split(';').map(|part| part.trim_matches([' ', '\t']));
     let registry = normalize_registry_host(parts.next().unwrap_or_default());
     if registry.is_empty() || registry.contains(['=', ' ', '\t']) {
-        return Err(PersistentRecordError::NoRegistry);
+        return Err(PersistentDnsRecordError::NoRegistry);
     }
     let mut seen_tags: Vec<String> = Vec::new();
-    let (mut account, mut policy, mut expires_at) = (None, Policy::Exact, None);
+    let (mut account, mut policy, mut expires_at) = (None, DnsRecordPolicy::Exact, None);
     for part in parts {
         if part.is_empty() {
-            return Err(PersistentRecordError::EmptyPart);
+            return Err(PersistentDnsRecordError::EmptyPart);
         }
         let Some((tag, value)) = part.split_once('=') else {
-            return Err(PersistentRecordError::NotTagValue(escape_invisible(
+            return Err(PersistentDnsRecordError::NotTagValue(escape_invisible(
                 part, 40,
             )));
         };
         let tag = tag.trim_end_matches([' ', '\t']).to_ascii_lowercase();
         let value = value.trim_start_matches([' ', '\t']);
         if tag.is_empty() {
-            return Err(PersistentRecordError::NotTagValue(escape_invisible(
+            return Err(PersistentDnsRecordError::NotTagValue(escape_invisible(
                 part, 40,
             )));
         }
         if seen_tags.contains(&tag) {
-            return Err(PersistentRecordError::DuplicateTag(escape_invisible(
+            return Err(PersistentDnsRecordError::DuplicateTag(escape_invisible(
                 &tag, 40,
             )));
         }
@@ -92,24 +94,24 @@ pub fn parse_persistent_record(text: &str) -> Result<PersistentRecord, Persisten
             "accounturi" => account = Some(value.to_owned()).filter(|value| !value.is_empty()),
             "policy" => {
                 policy = match value.to_ascii_lowercase().as_str() {
-                    "exact" => Policy::Exact,
-                    "subdomains" => Policy::Subdomains,
-                    "none" => Policy::None,
-                    _ => return Err(PersistentRecordError::UnknownPolicy),
+                    "exact" => DnsRecordPolicy::Exact,
+                    "subdomains" => DnsRecordPolicy::Subdomains,
+                    "none" => DnsRecordPolicy::None,
+                    _ => return Err(PersistentDnsRecordError::UnknownPolicy),
                 }
             }
             "persistuntil" => {
                 expires_at =
-                    Some(parse_unix_seconds(value).ok_or(PersistentRecordError::InvalidExpiry)?)
+                    Some(parse_unix_seconds(value).ok_or(PersistentDnsRecordError::InvalidExpiry)?)
             }
             _ => {}
         }
         seen_tags.push(tag);
     }
-    if account.is_none() && policy != Policy::None {
-        return Err(PersistentRecordError::NoAccount);
+    if account.is_none() && policy != DnsRecordPolicy::None {
+        return Err(PersistentDnsRecordError::NoAccount);
     }
-    Ok(PersistentRecord {
+    Ok(PersistentDnsRecord {
         registry,
         account,
         policy,
@@ -130,7 +132,7 @@ fn parse_unix_seconds(text: &str) -> Option<OffsetDateTime> {
 
 /// Result of evaluating one record for one registry and account.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RecordResult {
+pub enum DnsRecordResult {
     /// It proves the host.
     Proves {
         /// The hosts that it covers.
@@ -148,14 +150,14 @@ pub enum RecordResult {
 
 /// Evaluates one record. `registry` is our host, with `:port` if it has one. `account` is compared byte for byte;
 /// without an account only an opt-out is checked. An opt-out is in force until it expires, like a proof.
-pub fn evaluate_persistent_record(
+pub fn evaluate_persistent_dns_record(
     text: &str,
     registry: &str,
     account: Option<&str>,
     now: OffsetDateTime,
-) -> RecordResult {
+) -> DnsRecordResult {
     let registry = self::normalize_registry_host(registry);
-    let record = match parse_persistent_record(text) {
+    let record = match parse_persistent_dns_record(text) {
         Ok(record) => record,
         // A malformed record counts as ours if it begins with our name.
         Err(error) => {
@@ -163,29 +165,29 @@ pub fn evaluate_persistent_record(
             let record_registry =
                 self::normalize_registry_host(record_registry.trim_matches([' ', '\t']));
             return if record_registry == registry {
-                RecordResult::Fails(error.to_string())
+                DnsRecordResult::Fails(error.to_string())
             } else {
-                RecordResult::Unrelated
+                DnsRecordResult::Unrelated
             };
         }
     };
     if record.registry != registry {
-        return RecordResult::Unrelated;
+        return DnsRecordResult::Unrelated;
     }
     if let Some(expires_at) = record.expires_at
         && now > expires_at
     {
-        return RecordResult::Fails(format!("it expired on {}", expires_at.date()));
+        return DnsRecordResult::Fails(format!("it expired on {}", expires_at.date()));
     }
     let scope = match record.policy {
-        Policy::None => return RecordResult::OptsOut,
-        Policy::Exact => ProofScope::Exact,
-        Policy::Subdomains => ProofScope::Subdomains,
+        DnsRecordPolicy::None => return DnsRecordResult::OptsOut,
+        DnsRecordPolicy::Exact => ProofScope::Exact,
+        DnsRecordPolicy::Subdomains => ProofScope::Subdomains,
     };
     if account.is_none() || record.account.as_deref() != account {
-        return RecordResult::Fails("it names another account".to_owned());
+        return DnsRecordResult::Fails("it names another account".to_owned());
     }
-    RecordResult::Proves {
+    DnsRecordResult::Proves {
         scope,
         expires_at: record.expires_at,
     }

@@ -5,17 +5,17 @@
 use time::macros::datetime;
 
 use super::*;
-use crate::challenge::persistent_record;
+use crate::challenge::format_persistent_dns_record;
 
 const NOW: OffsetDateTime = datetime!(2026-10-01 12:00 UTC);
 const A: &str = "https://registry.example.com/accounts/Acme";
 
-fn word(text: &str) -> RecordResult {
-    evaluate_persistent_record(text, "Registry.example.com", Some(A), NOW)
+fn word(text: &str) -> DnsRecordResult {
+    evaluate_persistent_dns_record(text, "Registry.example.com", Some(A), NOW)
 }
 
-fn proves(reach: ProofScope, until: Option<i64>) -> RecordResult {
-    RecordResult::Proves {
+fn proves(reach: ProofScope, until: Option<i64>) -> DnsRecordResult {
+    DnsRecordResult::Proves {
         scope: reach,
         expires_at: until.map(|at| OffsetDateTime::from_unix_timestamp(at).unwrap()),
     }
@@ -36,7 +36,7 @@ fn a_record_proves_what_it_says() {
             "; future=thing; policy=exact",
             proves(ProofScope::Exact, None),
         ),
-        ("; policy=none", RecordResult::OptsOut),
+        ("; policy=none", DnsRecordResult::OptsOut),
         (
             &format!(";persistUntil={until}"),
             proves(ProofScope::Exact, Some(until)),
@@ -48,15 +48,15 @@ fn a_record_proves_what_it_says() {
     // An owner who opts out needs no account here.
     assert_eq!(
         word("registry.example.com; policy=none"),
-        RecordResult::OptsOut
+        DnsRecordResult::OptsOut
     );
-    let nobody = evaluate_persistent_record(
+    let nobody = evaluate_persistent_dns_record(
         &format!("registry.example.com; accounturi={A}"),
         "registry.example.com",
         None,
         NOW,
     );
-    assert!(matches!(nobody, RecordResult::Fails(_)));
+    assert!(matches!(nobody, DnsRecordResult::Fails(_)));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn malformed_and_foreign_records_prove_nothing() {
         ),
     ] {
         match word(&record) {
-            RecordResult::Fails(found) => assert!(found.contains(reason), "{record}: {found}"),
+            DnsRecordResult::Fails(found) => assert!(found.contains(reason), "{record}: {found}"),
             other => panic!("{record}: {other:?}"),
         }
     }
@@ -162,23 +162,23 @@ fn malformed_and_foreign_records_prove_nothing() {
         String::new(),
         ";".to_owned(),
     ] {
-        assert_eq!(word(&record), RecordResult::Unrelated, "{record}");
+        assert_eq!(word(&record), DnsRecordResult::Unrelated, "{record}");
     }
 }
 
 proptest::proptest! {
     #[test]
     fn no_text_is_a_panic(text in "\\PC*|[\\x00-\\x{ffff}]*|registry.example.com(; ?(accounturi|policy|persistuntil|x)=?[a-z0-9]*)*;?") {
-        let RecordResult::Proves { .. } = word(&text) else { return Ok(()) };
+        let DnsRecordResult::Proves { .. } = word(&text) else { return Ok(()) };
         proptest::prop_assert!(text.contains(A));
     }
 
     #[test]
     fn what_is_told_is_what_is_read(account in "https://[!-:<-~]{1,60}", until in proptest::option::of(0_i64..4_000_000_000)) {
         let until = until.map(|at| OffsetDateTime::from_unix_timestamp(at).unwrap());
-        let record = persistent_record("registry.example.com", &account, Policy::Subdomains, until);
-        let read = parse_persistent_record(&record).unwrap();
+        let record = format_persistent_dns_record("registry.example.com", &account, DnsRecordPolicy::Subdomains, until);
+        let read = parse_persistent_dns_record(&record).unwrap();
         proptest::prop_assert_eq!(read.account.as_deref(), Some(account.as_str()));
-        proptest::prop_assert_eq!((read.policy, read.expires_at), (Policy::Subdomains, until));
+        proptest::prop_assert_eq!((read.policy, read.expires_at), (DnsRecordPolicy::Subdomains, until));
     }
 }

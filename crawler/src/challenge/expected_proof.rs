@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use url::Url;
 
-use super::dns_persistent::Policy;
+use super::dns_persistent::DnsRecordPolicy;
 
 /// Label of the name that holds a one-off record.
 pub const CHALLENGE_LABEL: &str = "_a2a-registry-challenge";
@@ -83,7 +83,7 @@ impl ExpectedProof<'_> {
 
     /// The two names that may hold the one-off record: the plain one, and one used only by this account, for a host
     /// that several accounts prove at the same time.
-    pub fn one_off_names(&self, host: &str) -> [String; 2] {
+    pub fn one_off_record_names(&self, host: &str) -> [String; 2] {
         let shared_name = format!("{CHALLENGE_LABEL}.{host}");
         let account_name = format!("{}.{shared_name}", account_dns_label(self.account));
         [shared_name, account_name]
@@ -110,15 +110,15 @@ pub fn account_dns_label(account: &str) -> String {
 }
 
 /// Name that holds the persistent record of a host.
-pub fn persistent_record_name(host: &str) -> String {
+pub fn persistent_record_dns_name(host: &str) -> String {
     format!("{PERSISTENT_LABEL}.{host}")
 }
 
 /// The persistent record, ready to copy. `registry` is the registry's host, with `:port` if it has one.
-pub fn persistent_record(
+pub fn format_persistent_dns_record(
     registry: &str,
     account: &str,
-    policy: Policy,
+    policy: DnsRecordPolicy,
     expires_at: Option<OffsetDateTime>,
 ) -> String {
     let mut record = format!(
@@ -166,7 +166,7 @@ mod tests {
         );
         assert_eq!(account_dns_label(expected.account), "_zzzq5ef6zqafakpu");
         assert_eq!(
-            expected.one_off_names("agents.example.com"),
+            expected.one_off_record_names("agents.example.com"),
             [
                 "_a2a-registry-challenge.agents.example.com",
                 "_zzzq5ef6zqafakpu._a2a-registry-challenge.agents.example.com"

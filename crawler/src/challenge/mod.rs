@@ -25,6 +25,6 @@ mod proof_file;
 pub use check_result::{ChallengeCheck, ChallengeResult, MAX_FOUND_TEXTS, ProofFormat, ProofScope};
 pub use expected_proof::{
     CHALLENGE_LABEL, CHALLENGE_PATH, ExpectedProof, InvalidNonce, Nonce, PERSISTENT_LABEL,
-    account_dns_label, persistent_record, persistent_record_name,
+    account_dns_label, format_persistent_dns_record, persistent_record_dns_name,
 };
 pub use proof_file::{MAX_FILE_BYTES, ProofFileResult};

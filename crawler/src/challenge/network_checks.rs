@@ -4,14 +4,16 @@ use time::OffsetDateTime;
 use url::Url;
 
 use super::check_result::{ChallengeCheck, ChallengeResult, ProofFormat, ProofScope};
-use super::dns_persistent::RecordResult;
-use super::expected_proof::{ExpectedProof, persistent_record, persistent_record_name};
+use super::dns_persistent::DnsRecordResult;
+use super::expected_proof::{
+    ExpectedProof, format_persistent_dns_record, persistent_record_dns_name,
+};
 use super::proof_file::{MAX_FILE_BYTES, ProofFileResult};
 use super::{dns_one_off, dns_persistent};
 use crate::dns::{TxtLookup, TxtRecords};
 use crate::fetch::{Fetcher, GetOptions, parse_retry_after};
 
-struct NameCheckResult {
+struct DnsNameCheckResult {
     result: ChallengeResult,
     detail: String,
 }
@@ -27,7 +29,7 @@ impl Fetcher {
         expected: &ExpectedProof<'_>,
         now: OffsetDateTime,
     ) -> ChallengeCheck {
-        let names = expected.one_off_names(host);
+        let names = expected.one_off_record_names(host);
         let token = expected.dns_token();
         let expected_text = format!("token={token} expiry=<date>");
         let mut check = ChallengeCheck::new(ProofFormat::DnsOneOff, names.to_vec(), expected_text);
@@ -37,13 +39,14 @@ impl Fetcher {
         let [shared_name, account_name] = &names;
         let (first, second) =
             tokio::join!(self.lookup_txt(shared_name), self.lookup_txt(account_name));
-        let evaluate = |text: &str| match dns_one_off::evaluate_one_off_record(text, &token, now) {
-            Ok(record) => RecordResult::Proves {
-                scope: ProofScope::Exact,
-                expires_at: Some(record.expiry),
-            },
-            Err(reason) => RecordResult::Fails(reason),
-        };
+        let evaluate =
+            |text: &str| match dns_one_off::evaluate_one_off_dns_record(text, &token, now) {
+                Ok(record) => DnsRecordResult::Proves {
+                    scope: ProofScope::Exact,
+                    expires_at: Some(record.expiry),
+                },
+                Err(reason) => DnsRecordResult::Fails(reason),
+            };
         let results = [
             evaluate_records_at_name(&mut check, shared_name, first, evaluate),
             evaluate_records_at_name(&mut check, account_name, second, evaluate),
@@ -69,11 +72,14 @@ impl Fetcher {
         account: Option<&str>,
         now: OffsetDateTime,
     ) -> ChallengeCheck {
-        let name = persistent_record_name(host);
+        let name = persistent_record_dns_name(host);
         let expected_text = match account {
-            Some(account) => {
-                persistent_record(registry, account, dns_persistent::Policy::Exact, None)
-            }
+            Some(account) => format_persistent_dns_record(
+                registry,
+                account,
+                dns_persistent::DnsRecordPolicy::Exact,
+                None,
+            ),
             None => format!("{registry}; policy=none"),
         };
         let mut check = ChallengeCheck::new(
@@ -85,9 +91,10 @@ impl Fetcher {
             return check.with_result(ChallengeResult::RejectedByGuard, &reason);
         }
         let lookup = self.lookup_txt(&name).await;
-        let evaluate =
-            |text: &str| dns_persistent::evaluate_persistent_record(text, registry, account, now);
-        let NameCheckResult { result, detail } =
+        let evaluate = |text: &str| {
+            dns_persistent::evaluate_persistent_dns_record(text, registry, account, now)
+        };
+        let DnsNameCheckResult { result, detail } =
             evaluate_records_at_name(&mut check, &name, lookup, evaluate);
         check.with_result(result, &detail)
     }
@@ -200,15 +207,15 @@ fn evaluate_records_at_name(
     check: &mut ChallengeCheck,
     name: &str,
     lookup: TxtLookup,
-    evaluate: impl Fn(&str) -> RecordResult,
-) -> NameCheckResult {
+    evaluate: impl Fn(&str) -> DnsRecordResult,
+) -> DnsNameCheckResult {
     let (result, detail) = match lookup {
         TxtLookup::Records(records) => {
             check.is_aliased |= records.aliased;
             for record in &records.records {
                 check.add_found_text(record);
             }
-            evaluate_records(name, &records, evaluate)
+            evaluate_txt_records(name, &records, evaluate)
         }
         TxtLookup::Absent => (
             ChallengeResult::Absent,
@@ -225,29 +232,29 @@ fn evaluate_records_at_name(
             format!("the TXT records at {name} do not pass DNSSEC validation: {why}"),
         ),
     };
-    NameCheckResult { result, detail }
+    DnsNameCheckResult { result, detail }
 }
 
-fn evaluate_records(
+fn evaluate_txt_records(
     name: &str,
     txt: &TxtRecords,
-    evaluate: impl Fn(&str) -> RecordResult,
+    evaluate: impl Fn(&str) -> DnsRecordResult,
 ) -> (ChallengeResult, String) {
     let mut proof = None;
     let mut reason = None;
     for record in &txt.records {
         match evaluate(record) {
-            RecordResult::OptsOut => {
+            DnsRecordResult::OptsOut => {
                 let detail = format!(
                     "the record at {name} asks every registry not to list this host (policy=none)"
                 );
                 return (ChallengeResult::OptedOut, detail);
             }
-            RecordResult::Proves { scope, expires_at } => {
+            DnsRecordResult::Proves { scope, expires_at } => {
                 proof = Some(ChallengeResult::Proved { scope, expires_at })
             }
-            RecordResult::Fails(why) => reason = reason.or(Some(why)),
-            RecordResult::Unrelated => {}
+            DnsRecordResult::Fails(why) => reason = reason.or(Some(why)),
+            DnsRecordResult::Unrelated => {}
         }
     }
     if let Some(proved) = proof {

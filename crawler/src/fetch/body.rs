@@ -7,7 +7,7 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 use tokio::time::Instant;
 
-use super::error::{FetchError, classify_error};
+use super::error::{FetchError, classify_request_error};
 use super::limits::FetchLimits;
 use crate::AttemptOutcome;
 
@@ -62,7 +62,7 @@ pub(super) async fn read_body(
                 ),
             )
         })?
-        .map_err(|error| body_error(&error))?;
+        .map_err(|error| classify_body_error(&error))?;
         let Some(chunk) = chunk else { break };
         if raw.len() + chunk.len() > limits.body_bytes {
             return Err(body_too_large_error(limits.body_bytes));
@@ -73,8 +73,8 @@ pub(super) async fn read_body(
 }
 
 /// Classifies a body error: an incomplete body is the server's fault, unlike a server that cannot be reached.
-fn body_error(error: &reqwest::Error) -> FetchError {
-    let mut failure = classify_error(error);
+fn classify_body_error(error: &reqwest::Error) -> FetchError {
+    let mut failure = classify_request_error(error);
     if failure.outcome == AttemptOutcome::Unreachable {
         failure = FetchError::new(
             AttemptOutcome::BadBody,

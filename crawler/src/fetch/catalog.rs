@@ -4,7 +4,7 @@ use time::OffsetDateTime;
 use url::Url;
 
 use super::freshness::parse_freshness;
-use super::source::failed_result;
+use super::source::failed_source_result;
 use super::{Fetcher, GetOptions, HttpResponse};
 use crate::catalog::{
     CatalogError, CatalogReadOptions, CatalogWalk, NestedCatalog, SkippedEntryList, parse_catalog,
@@ -141,7 +141,7 @@ impl Fetcher {
                 .add_response(&response, document.depth, requested_url, now)
                 .unwrap_or_else(|error| {
                     (
-                        failed_result(AttemptOutcome::NotACatalog),
+                        failed_source_result(AttemptOutcome::NotACatalog),
                         format!("the server responded with status 200 and something that is not a catalog: {error}"),
                     )
                 })

@@ -154,7 +154,7 @@ impl Resolve for GuardedResolver {
         let resolver = Arc::clone(&self.resolver);
         let limits = self.limits;
         Box::pin(async move {
-            let lookup = resolve_checked(&guard, resolver.as_ref(), &limits, name.as_str());
+            let lookup = resolve_and_check_host(&guard, resolver.as_ref(), &limits, name.as_str());
             let addresses = phase::run_resolving_phase(lookup).await?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
@@ -163,7 +163,7 @@ impl Resolve for GuardedResolver {
 
 /// Resolves a name once and checks every address. One rejected address rejects them all: a name with both a public and
 /// a private address is an attack or a mistake, and never the host of a card.
-async fn resolve_checked(
+async fn resolve_and_check_host(
     guard: &SsrfGuard,
     resolver: &dyn Resolver,
     limits: &FetchLimits,

@@ -50,23 +50,23 @@ impl From<GuardError> for FetchError {
 
 /// Classifies the client's error. Its chain of causes contains the errors of the resolver, the guard, the TLS library
 /// and the system; the most specific one decides.
-pub(super) fn classify_error(error: &reqwest::Error) -> FetchError {
+pub(super) fn classify_request_error(error: &reqwest::Error) -> FetchError {
     let mut hyper_error = None;
     let mut io_kind = None;
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
     while let Some(current) = cause {
         if let Some(name) = current.downcast_ref::<GuardedResolveError>() {
-            return from_dial_error(name);
+            return dial_fetch_error(name);
         }
         if let Some(tls) = current.downcast_ref::<rustls::Error>() {
-            return from_tls_error(tls);
+            return tls_fetch_error(tls);
         }
         if let Some(hyper) = current.downcast_ref::<hyper::Error>() {
             hyper_error = hyper_error.or(Some(hyper));
         }
         if let Some(io) = current.downcast_ref::<io::Error>() {
             if let Some(tls) = find_tls_error(io) {
-                return from_tls_error(tls);
+                return tls_fetch_error(tls);
             }
             if descriptors::is_out_of_descriptors(io) {
                 return out_of_descriptors_error();
@@ -98,7 +98,7 @@ pub(super) fn classify_error(error: &reqwest::Error) -> FetchError {
             AttemptOutcome::Unreachable,
             "the server closed the connection before it responded, or its response header is too long",
         ),
-        kind => from_io_kind(kind),
+        kind => io_fetch_error(kind),
     }
 }
 
@@ -130,7 +130,7 @@ fn find_tls_error(error: &io::Error) -> Option<&rustls::Error> {
     None
 }
 
-fn from_dial_error(error: &GuardedResolveError) -> FetchError {
+fn dial_fetch_error(error: &GuardedResolveError) -> FetchError {
     match error {
         GuardedResolveError::RejectedByGuard(error) => error.clone().into(),
         GuardedResolveError::Dns(error @ DnsError::NoSuchHost) => {
@@ -143,7 +143,7 @@ fn from_dial_error(error: &GuardedResolveError) -> FetchError {
     }
 }
 
-fn from_io_kind(kind: Option<io::ErrorKind>) -> FetchError {
+fn io_fetch_error(kind: Option<io::ErrorKind>) -> FetchError {
     let detail = match kind {
         Some(io::ErrorKind::ConnectionRefused) => {
             "the host refused the connection; is the server running on this port?"
@@ -162,7 +162,7 @@ fn from_io_kind(kind: Option<io::ErrorKind>) -> FetchError {
     FetchError::new(AttemptOutcome::Unreachable, detail)
 }
 
-fn from_tls_error(error: &rustls::Error) -> FetchError {
+fn tls_fetch_error(error: &rustls::Error) -> FetchError {
     use CertificateError as C;
     let detail = match error {
         rustls::Error::InvalidCertificate(certificate) => match certificate {

@@ -4,7 +4,7 @@ use url::Url;
 
 use super::catalog::CATALOG_ACCEPT;
 use super::freshness::parse_freshness;
-use super::source::failed_result;
+use super::source::failed_source_result;
 use super::{Fetcher, GetOptions, HttpResponse, KeySetRules};
 use crate::catalog::{CatalogReadOptions, CatalogWalk, MAX_CATALOG_BYTES, parse_catalog};
 use crate::foreign_text::sanitize_text;
@@ -51,13 +51,13 @@ impl Fetcher {
                         (SourceResult::Fetched(Box::new(card)), detail)
                     }
                     Err(error) => (
-                        failed_result(AttemptOutcome::NotACard),
+                        failed_source_result(AttemptOutcome::NotACard),
                         format!(
                             "the catalog's entry contains something that is not a card: {error}"
                         ),
                     ),
                 },
-                Err((outcome, detail)) => (failed_result(outcome), detail),
+                Err((outcome, detail)) => (failed_source_result(outcome), detail),
             },
         );
         if let SourceResult::Fetched(card) = &mut result {

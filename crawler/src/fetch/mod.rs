@@ -213,10 +213,10 @@ impl Fetcher {
 
     /// Fetches one URL and follows its redirects, within [`FetchLimits::total`].
     pub async fn get(&self, url: &Url, options: &GetOptions<'_>) -> FetchRecord {
-        let start = self.start_fetch();
+        let start = self.new_fetch_start();
         let mut progress = FetchProgress::default();
         let fetch = self.follow_redirects(url, options, &mut progress);
-        let result = self.with_total_timeout(&start, fetch).await;
+        let result = self.run_with_total_timeout(&start, fetch).await;
         start.into_record(url, result, &progress)
     }
 
@@ -268,7 +268,7 @@ impl Fetcher {
             .client_for(&url)
             .get(url)
             .header(ACCEPT, HeaderValue::from_static(options.accept));
-        match condition_header(options.validators) {
+        match conditional_request_header(options.validators) {
             Some((name, value)) => request.header(name, value),
             None => request,
         }
@@ -276,7 +276,7 @@ impl Fetcher {
 }
 
 /// The one condition to send: the entity tag, which is more precise than a date (RFC 9110 section 13.1.3).
-fn condition_header(
+fn conditional_request_header(
     validators: Option<&Validators>,
 ) -> Option<(reqwest::header::HeaderName, HeaderValue)> {
     let validators = validators?;

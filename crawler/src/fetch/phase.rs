@@ -36,7 +36,7 @@ pub(super) enum TimedOutPhase {
 }
 
 /// Runs a request, and fails if one of its phases takes longer than `limits` allow.
-pub(super) async fn with_phase_limits<F: Future>(
+pub(super) async fn run_with_phase_limits<F: Future>(
     limits: &FetchLimits,
     request: F,
 ) -> Result<F::Output, TimedOutPhase> {

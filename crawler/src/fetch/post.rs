@@ -111,10 +111,10 @@ impl Fetcher {
         authorization: Option<&HeaderValue>,
         body_limits: BodyLimits,
     ) -> FetchRecord {
-        let start = self.start_fetch();
+        let start = self.new_fetch_start();
         let mut progress = FetchProgress::default();
         let fetch = self.send_post(url, body, authorization, body_limits, &mut progress);
-        let result = self.with_total_timeout(&start, fetch).await;
+        let result = self.run_with_total_timeout(&start, fetch).await;
         start.into_record(url, result, &progress)
     }
 

@@ -54,7 +54,7 @@ pub(super) struct BodyLimits {
 }
 
 impl Fetcher {
-    pub(super) fn start_fetch(&self) -> FetchStart {
+    pub(super) fn new_fetch_start(&self) -> FetchStart {
         FetchStart {
             started_at: self.clock.now(),
             start_instant: Instant::now(),
@@ -62,7 +62,7 @@ impl Fetcher {
     }
 
     /// Runs a fetch, and fails if it does not complete within [`FetchLimits::total`].
-    pub(super) async fn with_total_timeout<T>(
+    pub(super) async fn run_with_total_timeout<T>(
         &self,
         start: &FetchStart,
         fetch: impl Future<Output = Result<T, FetchError>>,
@@ -83,10 +83,10 @@ impl Fetcher {
         request: RequestBuilder,
         progress: &mut FetchProgress,
     ) -> Result<Response, FetchError> {
-        let response = phase::with_phase_limits(&self.limits, request.send())
+        let response = phase::run_with_phase_limits(&self.limits, request.send())
             .await
             .map_err(|elapsed| self.timeout_error(elapsed))?
-            .map_err(|error| self.record_local_failure(error::classify_error(&error)))?;
+            .map_err(|error| self.record_local_failure(error::classify_request_error(&error)))?;
         progress.address = response.remote_addr().map(|peer| peer.ip());
         // The final check of the target uses the connected address, not the DNS answer.
         let peer = progress.address.ok_or_else(|| {

@@ -45,12 +45,12 @@ impl Fetcher {
     /// Key sets come from the card's own origin only; [`fetch_source_with_rules`](Self::fetch_source_with_rules)
     /// allows others.
     pub async fn fetch_source(&self, task: &SourceTask) -> SourceOutcome {
-        self.fetch_source_with_rules(task, &KeySetRules::default())
+        self.fetch_source_and_keys(task, &KeySetRules::default())
             .await
     }
 
     /// Fetches one source like [`fetch_source`](Self::fetch_source), with the key sets that `rules` allow.
-    pub async fn fetch_source_with_rules(
+    pub async fn fetch_source_and_keys(
         &self,
         task: &SourceTask,
         rules: &KeySetRules<'_>,
@@ -58,7 +58,7 @@ impl Fetcher {
         let validators = task.validators.as_ref();
         let (attempts, result) = match &task.target {
             FetchTarget::CardUrl { url } => {
-                let (attempt, verdict) = self.fetch_card_with_rules(url, validators, rules).await;
+                let (attempt, verdict) = self.fetch_card_and_keys(url, validators, rules).await;
                 (vec![attempt], verdict)
             }
             FetchTarget::RegisteredUrl { url, may_be_base } => {
@@ -93,7 +93,7 @@ impl Fetcher {
         rules: &KeySetRules<'_>,
     ) -> (Vec<FetchAttempt>, SourceResult) {
         let (mut first, result) = self
-            .fetch_card_with_rules(&well_known_url(origin, AGENT_CARD_PATH), validators, rules)
+            .fetch_card_and_keys(&well_known_url(origin, AGENT_CARD_PATH), validators, rules)
             .await;
         if let Some(hint) = self.plain_http_hint(origin, first.outcome) {
             first.detail = sanitize_text(&format!("{}; {hint}", first.detail), MAX_DETAIL);
@@ -102,7 +102,7 @@ impl Fetcher {
             return (vec![first], result);
         }
         let (retry, retry_result) = self
-            .fetch_card_with_rules(
+            .fetch_card_and_keys(
                 &well_known_url(origin, LEGACY_AGENT_CARD_PATH),
                 validators,
                 rules,
@@ -135,7 +135,7 @@ impl Fetcher {
             "card",
             // Almost every registered URL is that of a card.
             |response, requested_url, now| match a2a_card::parse_card(&response.body) {
-                Ok(parsed) => card_result(response, parsed, requested_url, now),
+                Ok(parsed) => fetched_card_result(response, parsed, requested_url, now),
                 Err(error) => catalog_fetch
                     .add_response(&response, 0, requested_url, now)
                     .unwrap_or_else(|_| not_a_card_result(&response, &error)),
@@ -154,9 +154,7 @@ impl Fetcher {
         let Some(url_under_base) = url_under_base else {
             return (vec![first], result);
         };
-        let (second, retry_result) = self
-            .fetch_card_with_rules(&url_under_base, None, rules)
-            .await;
+        let (second, retry_result) = self.fetch_card_and_keys(&url_under_base, None, rules).await;
         (
             vec![first, second],
             combine_failed_results(&result, retry_result),
@@ -181,12 +179,12 @@ impl Fetcher {
         url: &Url,
         validators: Option<&Validators>,
     ) -> (FetchAttempt, SourceResult) {
-        self.fetch_card_with_rules(url, validators, &KeySetRules::default())
+        self.fetch_card_and_keys(url, validators, &KeySetRules::default())
             .await
     }
 
     /// Fetches one URL like [`fetch_card`](Self::fetch_card), with the key sets that `rules` allow.
-    pub async fn fetch_card_with_rules(
+    pub async fn fetch_card_and_keys(
         &self,
         url: &Url,
         validators: Option<&Validators>,
@@ -229,7 +227,7 @@ impl Fetcher {
             Err(error) => {
                 attempt.status = error.status;
                 attempt.address = error.address;
-                (failed_result(error.outcome), error.detail)
+                (failed_source_result(error.outcome), error.detail)
             }
             Ok(response) => {
                 attempt.status = Some(response.status);
@@ -275,12 +273,12 @@ fn interpret_card_body(
     now: OffsetDateTime,
 ) -> (SourceResult, String) {
     match a2a_card::parse_card(&response.body) {
-        Ok(parsed) => card_result(response, parsed, requested_url, now),
+        Ok(parsed) => fetched_card_result(response, parsed, requested_url, now),
         Err(error) => not_a_card_result(&response, &error),
     }
 }
 
-fn card_result(
+fn fetched_card_result(
     response: HttpResponse,
     parsed: ParsedCard,
     requested_url: &str,
@@ -304,7 +302,7 @@ fn card_result(
 
 fn not_a_card_result(response: &HttpResponse, error: &ParseError) -> (SourceResult, String) {
     (
-        failed_result(AttemptOutcome::NotACard),
+        failed_source_result(AttemptOutcome::NotACard),
         describe_non_card(&response.headers, &response.body, error),
     )
 }
@@ -371,7 +369,7 @@ fn interpret_status(
     )
 }
 
-pub(super) const fn failed_result(outcome: AttemptOutcome) -> SourceResult {
+pub(super) const fn failed_source_result(outcome: AttemptOutcome) -> SourceResult {
     SourceResult::Failed {
         outcome,
         retry_after: None,

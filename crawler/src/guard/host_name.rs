@@ -91,14 +91,14 @@ fn is_same_or_subdomain(host: &str, name: &str) -> bool {
 
 /// An entry of `allow_names`: `*` for every name, `*.corp.internal` for every name below, or one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum NamePattern {
+pub(super) enum HostNamePattern {
     Any,
     /// Every name with this suffix, which begins with a dot.
     Subdomains(String),
     Exact(String),
 }
 
-impl NamePattern {
+impl HostNamePattern {
     /// Parses a pattern; case and one trailing dot are ignored.
     pub(super) fn parse(pattern: &str) -> Self {
         let pattern = pattern.trim().to_ascii_lowercase();
@@ -136,17 +136,17 @@ mod tests {
 
     #[test]
     fn patterns_admit_exactly_what_they_name() {
-        let below = NamePattern::parse("*.Corp.Internal.");
+        let below = HostNamePattern::parse("*.Corp.Internal.");
         assert!(below.matches("a.corp.internal"));
         assert!(below.matches("a.b.corp.internal"));
         assert!(!below.matches("corp.internal"));
         assert!(!below.matches("evilcorp.internal"));
-        let exact = NamePattern::parse("intranet");
+        let exact = HostNamePattern::parse("intranet");
         assert!(exact.matches("intranet"));
         assert!(!exact.matches("a.intranet"));
-        assert!(NamePattern::parse("*").matches("anything.at.all"));
+        assert!(HostNamePattern::parse("*").matches("anything.at.all"));
         // A star without a dot is not a pattern: it would allow names of other owners.
-        assert!(!NamePattern::parse("*corp.com").matches("evilcorp.com"));
+        assert!(!HostNamePattern::parse("*corp.com").matches("evilcorp.com"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use error::GuardError;
 pub use special_addresses::{SPECIAL_V4, SPECIAL_V6, SpecialAddressBlock};
 pub use url_normalization::normalize_url;
 
-use host_name::NamePattern;
+use host_name::HostNamePattern;
 
 /// Maximum length in bytes of a URL that is fetched.
 pub const MAX_URL_BYTES: usize = 2048;
@@ -82,7 +82,7 @@ impl Domain {
 #[derive(Debug)]
 pub struct SsrfGuard {
     config: GuardConfig,
-    allow_names: Vec<NamePattern>,
+    allow_names: Vec<HostNamePattern>,
 }
 
 impl SsrfGuard {
@@ -91,7 +91,7 @@ impl SsrfGuard {
         let allow_names = config
             .allow_names
             .iter()
-            .map(|p| NamePattern::parse(p))
+            .map(|p| HostNamePattern::parse(p))
             .collect();
         Self {
             config,
@@ -105,7 +105,7 @@ impl SsrfGuard {
     /// Text that parsers are known to read differently (control characters, spaces, backslashes, percent escapes in
     /// the host, a missing `//`) is rejected rather than interpreted.
     pub fn check_url(&self, text: &str) -> Result<Url, GuardError> {
-        check_url_text(text)?;
+        reject_ambiguous_url(text)?;
         let url = Url::parse(text).map_err(|error| not_a_url_error(error.to_string()))?;
         self.check_parsed_url(url)
     }
@@ -186,7 +186,7 @@ impl SsrfGuard {
         if self.is_network_allowed(address) {
             return Ok(());
         }
-        match special_addresses::find_special_block(address) {
+        match special_addresses::find_special_address_block(address) {
             Some(block) => Err(GuardError::Address { address, block }),
             None => Ok(()),
         }
@@ -241,7 +241,7 @@ impl SsrfGuard {
 }
 
 /// Rejects text that URL parsers read differently.
-fn check_url_text(text: &str) -> Result<(), GuardError> {
+fn reject_ambiguous_url(text: &str) -> Result<(), GuardError> {
     if text.len() > MAX_URL_BYTES {
         return Err(GuardError::UrlTooLong { bytes: text.len() });
     }

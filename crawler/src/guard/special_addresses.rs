@@ -19,7 +19,7 @@ pub struct SpecialAddressBlock {
     pub purpose: &'static str,
 }
 
-const fn ipv4_block(
+const fn special_ipv4_block(
     a: u8,
     b: u8,
     c: u8,
@@ -46,25 +46,25 @@ const fn ipv6_block(segments: [u16; 8], prefix: u8, purpose: &'static str) -> Sp
 
 /// IPv4 blocks that are not fetched unless `allow_networks` contains them.
 pub const SPECIAL_V4: &[SpecialAddressBlock] = &[
-    ipv4_block(0, 0, 0, 0, 8, "this network"),
-    ipv4_block(10, 0, 0, 0, 8, "private use"),
-    ipv4_block(100, 64, 0, 0, 10, "shared address space (carrier NAT)"),
-    ipv4_block(127, 0, 0, 0, 8, "loopback"),
-    ipv4_block(169, 254, 0, 0, 16, "link-local (cloud metadata)"),
-    ipv4_block(172, 16, 0, 0, 12, "private use"),
-    ipv4_block(192, 0, 0, 0, 24, "IETF protocol assignments"),
-    ipv4_block(192, 0, 2, 0, 24, "documentation"),
-    ipv4_block(192, 31, 196, 0, 24, "AS112 name service"),
-    ipv4_block(192, 52, 193, 0, 24, "multicast tunnelling"),
-    ipv4_block(192, 88, 99, 0, 24, "6to4 relay"),
-    ipv4_block(192, 168, 0, 0, 16, "private use"),
-    ipv4_block(192, 175, 48, 0, 24, "AS112 name service"),
-    ipv4_block(198, 18, 0, 0, 15, "benchmarking"),
-    ipv4_block(198, 51, 100, 0, 24, "documentation"),
-    ipv4_block(203, 0, 113, 0, 24, "documentation"),
-    ipv4_block(224, 0, 0, 0, 4, "multicast"),
-    ipv4_block(240, 0, 0, 0, 4, "reserved"),
-    ipv4_block(168, 63, 129, 16, 32, "a cloud platform's own services"),
+    special_ipv4_block(0, 0, 0, 0, 8, "this network"),
+    special_ipv4_block(10, 0, 0, 0, 8, "private use"),
+    special_ipv4_block(100, 64, 0, 0, 10, "shared address space (carrier NAT)"),
+    special_ipv4_block(127, 0, 0, 0, 8, "loopback"),
+    special_ipv4_block(169, 254, 0, 0, 16, "link-local (cloud metadata)"),
+    special_ipv4_block(172, 16, 0, 0, 12, "private use"),
+    special_ipv4_block(192, 0, 0, 0, 24, "IETF protocol assignments"),
+    special_ipv4_block(192, 0, 2, 0, 24, "documentation"),
+    special_ipv4_block(192, 31, 196, 0, 24, "AS112 name service"),
+    special_ipv4_block(192, 52, 193, 0, 24, "multicast tunnelling"),
+    special_ipv4_block(192, 88, 99, 0, 24, "6to4 relay"),
+    special_ipv4_block(192, 168, 0, 0, 16, "private use"),
+    special_ipv4_block(192, 175, 48, 0, 24, "AS112 name service"),
+    special_ipv4_block(198, 18, 0, 0, 15, "benchmarking"),
+    special_ipv4_block(198, 51, 100, 0, 24, "documentation"),
+    special_ipv4_block(203, 0, 113, 0, 24, "documentation"),
+    special_ipv4_block(224, 0, 0, 0, 4, "multicast"),
+    special_ipv4_block(240, 0, 0, 0, 4, "reserved"),
+    special_ipv4_block(168, 63, 129, 16, 32, "a cloud platform's own services"),
 ];
 
 /// Global unicast as allocated (RFC 4291 section 2.4); everything outside it is rejected.
@@ -120,7 +120,7 @@ const OUTSIDE_GLOBAL_UNICAST: SpecialAddressBlock =
 
 /// The block that makes `address` unreachable from the public network, or `None` for a global address. Addresses that
 /// embed another address (mapped, NAT64, 6to4, Teredo) are rejected as such and never unwrapped.
-pub fn find_special_block(address: IpAddr) -> Option<SpecialAddressBlock> {
+pub fn find_special_address_block(address: IpAddr) -> Option<SpecialAddressBlock> {
     let table = match address {
         IpAddr::V4(_) => SPECIAL_V4,
         IpAddr::V6(_) => SPECIAL_V6,
@@ -153,7 +153,7 @@ mod tests {
         for text in bad.split_whitespace() {
             let address: IpAddr = text.parse().unwrap();
             assert!(
-                find_special_block(address).is_some(),
+                find_special_address_block(address).is_some(),
                 "{text} must be refused"
             );
         }
@@ -169,7 +169,11 @@ mod tests {
                     3ffd::1 2620:4f:8001::1";
         for text in good.split_whitespace() {
             let address: IpAddr = text.parse().unwrap();
-            assert_eq!(find_special_block(address), None, "{text} must pass");
+            assert_eq!(
+                find_special_address_block(address),
+                None,
+                "{text} must pass"
+            );
         }
     }
 
@@ -189,9 +193,9 @@ mod tests {
                 || address.is_multicast() || address.is_broadcast() || address.is_documentation()
                 || address.is_unspecified()
             {
-                proptest::prop_assert!(find_special_block(address.into()).is_some());
+                proptest::prop_assert!(find_special_address_block(address.into()).is_some());
             }
-            proptest::prop_assert!(find_special_block(address.to_ipv6_mapped().into()).is_some());
+            proptest::prop_assert!(find_special_address_block(address.to_ipv6_mapped().into()).is_some());
         }
     }
 }

@@ -81,7 +81,7 @@ impl OutcomeDeliverer {
         // A single outcome has already been tried once.
         let offered = u32::from(count == 1);
         for outcome in delivery_error.batch {
-            let visit = remove_visit(&mut visits, &outcome);
+            let visit = take_visit_for_outcome(&mut visits, &outcome);
             if !self.deliver_outcome(outcome, offered).await {
                 rejected.extend(visit);
             }
@@ -128,7 +128,7 @@ impl OutcomeDeliverer {
 }
 
 /// Removes the visit of an outcome. Both lists have the same order, so it is almost always the first.
-fn remove_visit(visits: &mut Vec<Visit>, outcome: &VisitOutcome) -> Option<Visit> {
+fn take_visit_for_outcome(visits: &mut Vec<Visit>, outcome: &VisitOutcome) -> Option<Visit> {
     let position = visits
         .iter()
         .position(|v| v.domain_key == outcome.domain_key && v.lease_token == outcome.lease_token)?;

@@ -68,7 +68,7 @@ impl LeaseRequester {
         let may_request = match &self.state {
             LeaseRequesterState::Ready => room > 0,
             LeaseRequesterState::Gathering(_) => {
-                room >= self.config.reserved_permits + self.gather_threshold()
+                room >= self.config.reserved_permits + self.free_permit_threshold()
             }
             LeaseRequesterState::Waiting(_) => {
                 self.requested_reserved_only && room > self.config.reserved_permits
@@ -96,7 +96,7 @@ impl LeaseRequester {
     }
 
     /// Number of permits beyond the reserved ones that must become free before a request is made at once.
-    fn gather_threshold(&self) -> usize {
+    fn free_permit_threshold(&self) -> usize {
         (self.config.concurrency / GATHER_DIVISOR).max(1)
     }
 

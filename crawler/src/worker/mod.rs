@@ -257,7 +257,7 @@ async fn fetch_sources(visit: &Visit, fetcher: &Fetcher) -> Option<VisitOutcome>
         trusted_hosts: fetcher.trusted_key_hosts(),
     };
     for task in visit.sources.iter().take(MAX_SOURCES_PER_VISIT) {
-        let result = fetcher.fetch_source_with_rules(task, &rules).await;
+        let result = fetcher.fetch_source_and_keys(task, &rules).await;
         // All sources of a visit are on one host: if it wants no further requests, the remaining sources wait too.
         let stops_visit = result.is_throttled();
         sources.push(result);

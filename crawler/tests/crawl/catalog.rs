@@ -7,7 +7,7 @@ use a2a_crawler::AttemptOutcome::{
     self, BadBody, BadStatus, Catalog, NotACatalog, NotFound, NotModified, Refused,
 };
 use a2a_crawler::catalog::{
-    ARD_PATH, MAX_CATALOG_BYTES, MAX_CATALOG_REQUESTS, MAX_DEPTH, SkipReason,
+    ARD_PATH, EntrySkipReason, MAX_CATALOG_BYTES, MAX_CATALOG_REQUESTS, MAX_DEPTH,
 };
 use a2a_crawler::fetch::{FetchLimits, Fetcher};
 use a2a_crawler::foreign_text::MAX_SUMMARY;
@@ -230,7 +230,7 @@ async fn nesting_is_followed_to_the_depth_of_four() {
     assert_eq!(outcomes(&outcome), [Catalog; MAX_DEPTH + 1]);
     let found = catalog(&outcome);
     assert_eq!(paths(found), ["/c0", "/c1", "/c2", "/c3", "/c4"]);
-    assert_eq!(found.skipped.entries[0].reason, SkipReason::TooDeep);
+    assert_eq!(found.skipped.entries[0].reason, EntrySkipReason::TooDeep);
     assert_eq!(
         found.freshness.validators, None,
         "a 304 would hide what the others say"

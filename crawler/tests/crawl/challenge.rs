@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use a2a_crawler::challenge::{
     ChallengeCheck, ChallengeResult, ExpectedProof, MAX_FILE_BYTES, MAX_FOUND_TEXTS, Nonce,
-    ProofScope, persistent_record_name,
+    ProofScope, persistent_record_dns_name,
 };
 use a2a_crawler::dns::{TxtLookup, TxtRecords};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
@@ -69,7 +69,7 @@ async fn a_one_off_record_proves_at_either_name() {
     }
     .one_off_record(expiry);
     let late = expected.one_off_record(datetime!(2026-09-30 12:00 UTC));
-    let [plain, own] = expected.one_off_names(HOST);
+    let [plain, own] = expected.one_off_record_names(HOST);
     let proved = ChallengeResult::Proved {
         scope: ProofScope::Exact,
         expires_at: Some(expiry),
@@ -143,7 +143,7 @@ async fn a_standing_record_proves_or_opts_out() {
             "DNSSEC",
         ),
     ] {
-        let fetcher = fetcher_answering(&[(&persistent_record_name(HOST), answer.clone())]);
+        let fetcher = fetcher_answering(&[(&persistent_record_dns_name(HOST), answer.clone())]);
         let check = fetcher
             .check_dns_persistent(HOST, REGISTRY, Some(ACCOUNT), NOW)
             .await;
@@ -152,12 +152,12 @@ async fn a_standing_record_proves_or_opts_out() {
         fit_for_people(&check);
     }
     // An opt-out is found for every account that is checked; a proof counts only for its own account.
-    let fetcher = fetcher_answering(&[(&persistent_record_name(HOST), said(&[&opted_out]))]);
+    let fetcher = fetcher_answering(&[(&persistent_record_dns_name(HOST), said(&[&opted_out]))]);
     let check = fetcher
         .check_dns_persistent(HOST, REGISTRY, None, NOW)
         .await;
     assert_eq!(check.result, ChallengeResult::OptedOut);
-    let fetcher = fetcher_answering(&[(&persistent_record_name(HOST), said(&[&ours]))]);
+    let fetcher = fetcher_answering(&[(&persistent_record_dns_name(HOST), said(&[&ours]))]);
     let check = fetcher
         .check_dns_persistent(HOST, REGISTRY, None, NOW)
         .await;

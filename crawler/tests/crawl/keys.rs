@@ -159,7 +159,7 @@ async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
         let identity = authority.identity(HOST);
         let server = Server::with_tls(&identity, ScriptedReply::json(body)).await;
         let (_, verdict) = fetcher
-            .fetch_card_with_rules(&server.url(CARD), None, &rules)
+            .fetch_card_and_keys(&server.url(CARD), None, &rules)
             .await;
         let SourceResult::Fetched(card) = verdict else {
             panic!("{verdict:?}")

@@ -14,10 +14,10 @@ use super::agent_response::{self, AgentResponse};
 use super::connection::Connection;
 use super::credentials::{self, RequestCredentials};
 use super::foreign_text::shorten_to_line;
-use super::http_session::{HttpSession, build_client, is_loopback};
+use super::http_session::{HttpSession, build_http_client, is_loopback};
 use super::operation::Operation;
 use super::push::{self, PushOperation};
-use super::route_selection::{self, Route};
+use super::route_selection::{self, AgentRoute};
 use super::stream::{EventStream, StreamTimeouts};
 use super::{
     CallError, InterfacePreferences, Message, POLL_LIMIT, ProtocolBinding, PushConfig, SendOptions,
@@ -28,7 +28,7 @@ const MAX_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// An agent that can be called. It keeps its connections, so one value serves many calls.
 pub struct AgentClient {
-    routes: Vec<Route>,
+    routes: Vec<AgentRoute>,
     extensions_header: Option<HeaderValue>,
     credentials: RequestCredentials,
     supports_streaming: bool,
@@ -60,8 +60,8 @@ impl AgentClient {
     pub async fn send_message(&self, message: &Message) -> Result<AgentResponse, CallError> {
         self.try_routes(async |connection: Connection| {
             let raw = connection.call_operation(Operation::Send(message)).await?;
-            let answer = agent_response::parse_response(raw, &connection.route)?;
-            Ok(poll_until_done(&connection, answer, self.timeouts.poll_interval).await)
+            let answer = agent_response::parse_send_result(raw, &connection.route)?;
+            Ok(poll_task_until_done(&connection, answer, self.timeouts.poll_interval).await)
         })
         .await
     }
@@ -74,12 +74,12 @@ impl AgentClient {
     pub async fn stream_message(&self, message: &Message) -> Result<EventStream, CallError> {
         self.try_routes(async |connection: Connection| {
             if !self.supports_streaming {
-                return EventStream::send_and_poll(connection, message, self.timeouts).await;
+                return EventStream::open_with_polling(connection, message, self.timeouts).await;
             }
             match EventStream::open(connection, Operation::Stream(message), self.timeouts).await {
                 Ok(stream) => Ok(stream),
                 Err((error, connection)) if error.is_streaming_unsupported() => {
-                    EventStream::send_and_poll(connection, message, self.timeouts).await
+                    EventStream::open_with_polling(connection, message, self.timeouts).await
                 }
                 Err((error, _)) => Err(error),
             }
@@ -103,7 +103,7 @@ impl AgentClient {
     ) -> Result<AgentResponse, CallError> {
         self.try_routes(async |connection: Connection| {
             let raw = connection.call_operation(operation).await?;
-            agent_response::parse_task(raw, &connection.route)
+            agent_response::parse_task_response(raw, &connection.route)
         })
         .await
     }
@@ -252,13 +252,13 @@ impl AgentClient {
         Err(first_failure.unwrap_or(CallError::NoInterface))
     }
 
-    fn client_for_route(&self, route: &Route) -> Result<Client, CallError> {
+    fn client_for_route(&self, route: &AgentRoute) -> Result<Client, CallError> {
         let client_slot = &self.clients[usize::from(is_loopback(&route.url))]
             [usize::from(route.protocol_binding.is_grpc())];
         if let Some(client) = client_slot.get() {
             return Ok(client.clone());
         }
-        let client = build_client(route, &self.credentials)?;
+        let client = build_http_client(route, &self.credentials)?;
         Ok(client_slot.get_or_init(|| client).clone())
     }
 }
@@ -274,7 +274,10 @@ pub fn select_interface_url(
     Ok(first.url)
 }
 
-fn select_routes(card: &AgentCard, choice: &InterfacePreferences) -> Result<Vec<Route>, CallError> {
+fn select_routes(
+    card: &AgentCard,
+    choice: &InterfacePreferences,
+) -> Result<Vec<AgentRoute>, CallError> {
     let mut usable_routes = route_selection::callable_routes(&choice.override_urls(card))?;
     // Agents whose cards name no address follow PromptKit.
     if card.interfaces.is_empty() {
@@ -312,7 +315,7 @@ fn build_extensions_header(uris: &[String]) -> Result<Option<HeaderValue>, CallE
 
 /// Polls an unfinished task until it stops working. The last known answer is never lost: if polling fails or the
 /// deadline comes, it is returned with the reason why it is not final.
-async fn poll_until_done(
+async fn poll_task_until_done(
     connection: &Connection,
     mut response: AgentResponse,
     poll_interval: Duration,
@@ -342,7 +345,7 @@ async fn poll_until_done(
         let asked_again = connection
             .call_operation(Operation::Get(&task_id))
             .await
-            .and_then(|raw| agent_response::parse_task(raw, &connection.route));
+            .and_then(|raw| agent_response::parse_task_response(raw, &connection.route));
         match asked_again {
             Ok(newer) => response = newer,
             Err(error) => {

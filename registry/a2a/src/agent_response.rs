@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::CallError;
 use super::foreign_text::shorten_to_line;
 use super::member_spelling::string_member;
-use super::route_selection::{ProtocolBinding, Route};
+use super::route_selection::{AgentRoute, ProtocolBinding};
 
 /// Most artifacts that are summarised; the others are in [`AgentResponse::raw`] only.
 const ARTIFACT_LIMIT: usize = 100;
@@ -62,7 +62,10 @@ impl AgentResponse {
 }
 
 /// Reads the result of a send: a task or a message, wrapped (`{"task": …}`, 1.0) or marked by `kind`.
-pub(super) fn parse_response(raw: Value, route: &Route) -> Result<AgentResponse, CallError> {
+pub(super) fn parse_send_result(
+    raw: Value,
+    route: &AgentRoute,
+) -> Result<AgentResponse, CallError> {
     let kind = raw.get("kind").and_then(Value::as_str);
     if let Some(task) = raw.get("task").filter(|task| task.is_object()) {
         return response_from_task(task.clone(), route);
@@ -80,7 +83,10 @@ pub(super) fn parse_response(raw: Value, route: &Route) -> Result<AgentResponse,
     }
 }
 
-pub(super) fn parse_task(raw: Value, route: &Route) -> Result<AgentResponse, CallError> {
+pub(super) fn parse_task_response(
+    raw: Value,
+    route: &AgentRoute,
+) -> Result<AgentResponse, CallError> {
     match raw.get("task").filter(|task| task.is_object()) {
         Some(task) => response_from_task(task.clone(), route),
         None => response_from_task(raw, route),
@@ -93,7 +99,7 @@ pub(super) fn invalid_response_error(raw: &Value) -> CallError {
     }
 }
 
-pub(super) fn response_from_message(message: Value, route: &Route) -> AgentResponse {
+pub(super) fn response_from_message(message: Value, route: &AgentRoute) -> AgentResponse {
     let parts = summarize_parts(&message);
     AgentResponse {
         text: parts.text,
@@ -110,11 +116,14 @@ pub(super) fn response_from_message(message: Value, route: &Route) -> AgentRespo
     }
 }
 
-pub(super) fn response_from_task(task: Value, route: &Route) -> Result<AgentResponse, CallError> {
+pub(super) fn response_from_task(
+    task: Value,
+    route: &AgentRoute,
+) -> Result<AgentResponse, CallError> {
     let Some(state) = task.pointer("/status/state").and_then(Value::as_str) else {
         return Err(invalid_response_error(&task));
     };
-    let state = normalize_state(state);
+    let state = normalize_task_state(state);
     let list = task
         .get("artifacts")
         .and_then(Value::as_array)
@@ -172,7 +181,7 @@ fn last_agent_text(task: &Value) -> String {
 
 /// Normalizes the name of a state. `TASK_STATE_INPUT_REQUIRED` and `input-required` are the same state; so are both
 /// spellings of `canceled`, and `created`, as some agents call `submitted`.
-pub(super) fn normalize_state(state: &str) -> String {
+pub(super) fn normalize_task_state(state: &str) -> String {
     let state = state.strip_prefix("TASK_STATE_").unwrap_or(state);
     let state = state.to_ascii_lowercase().replace('_', "-");
     match state.as_str() {

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::*;
 
-fn route() -> Route {
-    Route {
+fn route() -> AgentRoute {
+    AgentRoute {
         interface: Interface {
             url: "http://h/".to_owned(),
             ..Interface::default()
@@ -18,7 +18,7 @@ fn route() -> Route {
 }
 
 fn answer(raw: Value) -> AgentResponse {
-    parse_response(raw, &route()).unwrap()
+    parse_send_result(raw, &route()).unwrap()
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn states_have_one_spelling() {
         ("created", "submitted"),
         ("input_required", "input-required"),
     ] {
-        assert_eq!(normalize_state(raw), plain);
+        assert_eq!(normalize_task_state(raw), plain);
     }
 }
 
@@ -132,7 +132,7 @@ fn what_is_no_answer_is_refused_not_guessed_at() {
         json!({"kind": "task", "status": {"state": 3}}),
         json!({"kind": "status-update", "taskId": "t"}),
     ] {
-        let error = parse_response(raw.clone(), &route()).unwrap_err();
+        let error = parse_send_result(raw.clone(), &route()).unwrap_err();
         assert!(
             matches!(error, CallError::InvalidResponse { .. }),
             "{raw}: {error:?}"

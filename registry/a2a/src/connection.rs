@@ -6,16 +6,16 @@ use serde_json::Value;
 use tonic::Streaming;
 
 use super::CallError;
-use super::binding_forms::{self, parse_result};
+use super::binding_forms::{self, parse_reply_result};
 use super::grpc;
-use super::http_session::{HttpSession, StreamReply};
+use super::http_session::{EventsOrHttpReply, HttpSession};
 use super::operation::{HttpRequestParts, Operation};
-use super::route_selection::{ProtocolBinding, Route};
+use super::route_selection::{AgentRoute, ProtocolBinding};
 
 /// An interface with the credentials and the deadline of a call.
 pub(super) struct Connection {
     pub session: HttpSession,
-    pub route: Route,
+    pub route: AgentRoute,
 }
 
 /// A response with events, of which none was read yet.
@@ -25,7 +25,7 @@ pub(super) enum UnreadEvents {
 }
 
 /// The response to an operation that streams.
-pub(super) enum StreamResponse {
+pub(super) enum EventsOrDocument {
     Events(UnreadEvents),
     /// One document with the result, as agents without a stream send it.
     Document(Value),
@@ -52,10 +52,10 @@ impl Connection {
             .session
             .send_and_read(&self.http_request(operation))
             .await?;
-        let mut outcome = parse_result(&self.route, &reply);
+        let mut outcome = parse_reply_result(&self.route, &reply);
         if let Some(call) = self.alternate_request(operation, &outcome) {
             reply = self.session.send_and_read(&call).await?;
-            outcome = parse_result(&self.route, &reply);
+            outcome = parse_reply_result(&self.route, &reply);
         }
         match outcome {
             // Such an operation returns an empty body, or a result of null.
@@ -68,10 +68,13 @@ impl Connection {
         }
     }
 
-    pub async fn open_stream(&self, operation: Operation<'_>) -> Result<StreamResponse, CallError> {
+    pub async fn open_stream(
+        &self,
+        operation: Operation<'_>,
+    ) -> Result<EventsOrDocument, CallError> {
         if self.route.protocol_binding.is_grpc() {
-            let messages = grpc::open_stream(&self.session, &self.route, operation).await?;
-            return Ok(StreamResponse::Events(UnreadEvents::Messages(Box::new(
+            let messages = grpc::open_grpc_stream(&self.session, &self.route, operation).await?;
+            return Ok(EventsOrDocument::Events(UnreadEvents::Messages(Box::new(
                 messages,
             ))));
         }
@@ -80,21 +83,21 @@ impl Connection {
             .open_stream(&self.http_request(operation))
             .await?
         {
-            StreamReply::Events(response) => {
-                return Ok(StreamResponse::Events(UnreadEvents::Response(response)));
+            EventsOrHttpReply::Events(response) => {
+                return Ok(EventsOrDocument::Events(UnreadEvents::Response(response)));
             }
-            StreamReply::Reply(reply) => reply,
+            EventsOrHttpReply::Reply(reply) => reply,
         };
-        let answer = parse_result(&self.route, &reply);
+        let answer = parse_reply_result(&self.route, &reply);
         let Some(call) = self.alternate_request(operation, &answer) else {
-            return answer.map(StreamResponse::Document);
+            return answer.map(EventsOrDocument::Document);
         };
         match self.session.open_stream(&call).await? {
-            StreamReply::Events(response) => {
-                Ok(StreamResponse::Events(UnreadEvents::Response(response)))
+            EventsOrHttpReply::Events(response) => {
+                Ok(EventsOrDocument::Events(UnreadEvents::Response(response)))
             }
-            StreamReply::Reply(reply) => {
-                parse_result(&self.route, &reply).map(StreamResponse::Document)
+            EventsOrHttpReply::Reply(reply) => {
+                parse_reply_result(&self.route, &reply).map(EventsOrDocument::Document)
             }
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn select_credentials(
     });
     let placements = match choose_credentials(card, &available) {
         CredentialChoice::Placements(wanted) => wanted,
-        CredentialChoice::NotRequired => unrequired_placements(card, options)?,
+        CredentialChoice::NotRequired => optional_credential_placements(card, options)?,
         CredentialChoice::Unsatisfiable(alternatives) => {
             return Err(credentials_required_error(&alternatives));
         }
@@ -69,7 +69,7 @@ pub(super) fn select_credentials(
 }
 
 /// For an agent that requires no credentials: the token as a bearer token, the key as a declared scheme defines.
-fn unrequired_placements(
+fn optional_credential_placements(
     card: &AgentCard,
     options: &SendOptions,
 ) -> Result<Vec<CredentialPlacement>, CallError> {

@@ -97,19 +97,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::route_selection::{ProtocolBinding, Route};
+    use crate::route_selection::{AgentRoute, ProtocolBinding};
 
     fn files(raw: Value) -> Vec<AgentFile> {
         files_by(ProtocolBinding::V1JsonRpc, raw)
     }
 
     fn files_by(dialect: ProtocolBinding, raw: Value) -> Vec<AgentFile> {
-        let route = Route {
+        let route = AgentRoute {
             interface: a2a_card::Interface::default(),
             url: url::Url::parse("http://h/").expect("an address"),
             protocol_binding: dialect,
         };
-        crate::agent_response::parse_response(raw, &route)
+        crate::agent_response::parse_send_result(raw, &route)
             .expect("an answer")
             .files()
     }

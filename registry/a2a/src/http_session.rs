@@ -18,7 +18,7 @@ use super::error::auth_error;
 use super::foreign_text::shorten_to_line;
 use super::operation::HttpRequestParts;
 use super::reply::HttpReply;
-use super::route_selection::{ProtocolBinding, Route};
+use super::route_selection::{AgentRoute, ProtocolBinding};
 use super::{CallError, TokenSource};
 
 /// Most bytes of a response that are read.
@@ -45,7 +45,7 @@ pub(super) struct HttpSession {
 }
 
 /// A response to a request for a stream.
-pub(super) enum StreamReply {
+pub(super) enum EventsOrHttpReply {
     /// A `text/event-stream` with a status of success, of which only the head was read.
     Events(Response),
     /// Anything else, with its whole body.
@@ -168,18 +168,21 @@ impl HttpSession {
     }
 
     /// Sends one request for a stream, and reads the head of the response; all of it if it is no stream.
-    pub async fn open_stream(&self, parts: &HttpRequestParts) -> Result<StreamReply, CallError> {
+    pub async fn open_stream(
+        &self,
+        parts: &HttpRequestParts,
+    ) -> Result<EventsOrHttpReply, CallError> {
         let display_url = display_url(&parts.url);
         let exchange = async {
             let response = self
                 .send_renewing_token(parts, ACCEPT_EVENT_STREAM, &display_url)
                 .await?;
             if response.status().is_success() && is_event_stream(&response) {
-                return Ok(StreamReply::Events(response));
+                return Ok(EventsOrHttpReply::Events(response));
             }
             self.read_reply(response, &display_url)
                 .await
-                .map(StreamReply::Reply)
+                .map(EventsOrHttpReply::Reply)
         };
         self.run_before_deadline(exchange, &display_url).await
     }
@@ -337,8 +340,8 @@ impl HttpSession {
 
 /// A client for the agent at this address, which keeps its connections and presents the certificate of the
 /// credentials. With credentials, it follows redirects within the origin only.
-pub(super) fn build_client(
-    route: &Route,
+pub(super) fn build_http_client(
+    route: &AgentRoute,
     credentials: &RequestCredentials,
 ) -> Result<Client, CallError> {
     install_tls_provider();

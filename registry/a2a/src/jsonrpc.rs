@@ -8,14 +8,14 @@ use super::error::error_code_hint;
 use super::foreign_text::shorten_to_line;
 use super::operation::HttpRequestParts;
 use super::reply::HttpReply;
-use super::route_selection::Route;
+use super::route_selection::AgentRoute;
 
 /// The `id` of each request. Each request has its own HTTP exchange, so responses need not be told apart.
 const REQUEST_ID: u64 = 1;
 
 /// Builds a call of `method`. The content type is `application/json` in every version.
-pub(super) fn build_request(
-    route: &Route,
+pub(super) fn build_jsonrpc_request(
+    route: &AgentRoute,
     version: Option<&'static str>,
     method: &str,
     params: Value,
@@ -32,14 +32,14 @@ pub(super) fn build_request(
 ///
 /// A protocol error is read with any HTTP status, since some servers send one with an error status. The response's
 /// `id` is not compared: it belongs to this very request.
-pub(super) fn parse_result(reply: &HttpReply) -> Result<Value, CallError> {
+pub(super) fn parse_jsonrpc_result(reply: &HttpReply) -> Result<Value, CallError> {
     let mut document = match reply.json() {
         Ok(document) => document,
         Err(_) if reply.status != StatusCode::OK => return Err(reply.http_error()),
         Err(error) => return Err(error),
     };
     if let Some(error) = document.get("error").filter(|error| error.is_object()) {
-        return Err(parse_error(error).unwrap_or_else(|| reply.http_error()));
+        return Err(parse_jsonrpc_error(error).unwrap_or_else(|| reply.http_error()));
     }
     if !reply.status.is_success() {
         return Err(reply.http_error());
@@ -54,11 +54,13 @@ pub(super) fn parse_result(reply: &HttpReply) -> Result<Value, CallError> {
 
 /// The `result` in one event of a stream, which is a response of its own (1.0 section 9.4.2). An event with the id of
 /// another call is rejected: on a connection that several callers share, it would be another caller's answer.
-pub(super) fn parse_event(mut document: Value) -> Result<Value, CallError> {
+pub(super) fn parse_jsonrpc_event(mut document: Value) -> Result<Value, CallError> {
     if let Some(error) = document.get("error").filter(|error| error.is_object()) {
-        return Err(parse_error(error).unwrap_or_else(|| CallError::NotAnEvent {
-            beginning: shorten_to_line(&document.to_string()),
-        }));
+        return Err(
+            parse_jsonrpc_error(error).unwrap_or_else(|| CallError::NotAnEvent {
+                beginning: shorten_to_line(&document.to_string()),
+            }),
+        );
     }
     let id = document.get("id").filter(|id| !id.is_null());
     if let Some(id) = id
@@ -78,23 +80,23 @@ pub(super) fn parse_event(mut document: Value) -> Result<Value, CallError> {
     }
 }
 
-fn parse_error(error: &Value) -> Option<CallError> {
+fn parse_jsonrpc_error(error: &Value) -> Option<CallError> {
     let code = error.get("code").and_then(Value::as_i64)?;
     Some(CallError::Protocol {
         code,
-        reason: error_reason(error.get("data")),
-        message: error_message(error),
+        reason: error_info_reason(error.get("data")),
+        message: jsonrpc_error_message(error),
         hint: error_code_hint(code),
     })
 }
 
-pub(super) fn error_message(error: &Value) -> String {
+pub(super) fn jsonrpc_error_message(error: &Value) -> String {
     let message = error.get("message").and_then(Value::as_str);
     shorten_to_line(message.unwrap_or("no message"))
 }
 
 /// The reason of the first `google.rpc.ErrorInfo` among an error's details (1.0 section 5.4).
-pub(super) fn error_reason(details: Option<&Value>) -> Option<String> {
+pub(super) fn error_info_reason(details: Option<&Value>) -> Option<String> {
     details?
         .as_array()?
         .iter()

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::member_spelling::to_snake_case;
 use super::operation::{HttpRequestParts, Operation};
-use super::route_selection::Route;
+use super::route_selection::AgentRoute;
 use super::{jsonrpc, push, v1};
 
 /// Members whose values belong to the sender and stay as they are.
@@ -13,19 +13,22 @@ const OPAQUE_MEMBERS: [&str; 2] = ["data", "metadata"];
 
 /// The request of an operation over JSON-RPC. Such an agent requires the version among the parameters; the header is
 /// for agents that follow the specification and refuse a call without it before they look at the method.
-pub(super) fn build_request(operation: Operation<'_>, route: &Route) -> HttpRequestParts {
+pub(super) fn build_skill_request(
+    operation: Operation<'_>,
+    route: &AgentRoute,
+) -> HttpRequestParts {
     let (method, params) = match operation {
         Operation::Push(task, call) => {
-            let (method, params) = push::method_and_params(call, task, route.protocol_binding);
-            (method, v1::with_tenant(params, route.tenant()))
+            let (method, params) = push::push_config_request(call, task, route.protocol_binding);
+            (method, v1::params_with_tenant(params, route.tenant()))
         }
-        _ => v1::method_and_params(operation, route.tenant()),
+        _ => v1::rpc_method_and_params(operation, route.tenant()),
     };
     let mut params = to_protocol_skill_format(operation, params);
     params["a2a-version"] = v1::PROTOCOL_VERSION.into();
     let (first, rest) = method.split_at(1);
     let method = format!("a2a.{}{rest}", first.to_ascii_lowercase());
-    jsonrpc::build_request(route, Some(v1::PROTOCOL_VERSION), &method, params)
+    jsonrpc::build_jsonrpc_request(route, Some(v1::PROTOCOL_VERSION), &method, params)
 }
 
 /// Converts the document that 1.0 has for an operation to the skill's form.

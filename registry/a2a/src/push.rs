@@ -46,27 +46,29 @@ impl PushConfig {
 
 /// The method of a call over JSON-RPC or gRPC, and its parameters, which are missing if the protocol binding has no
 /// such method.
-pub(super) fn method_and_params(
+pub(super) fn push_config_request(
     call: PushOperation<'_>,
     task: &str,
     dialect: ProtocolBinding,
 ) -> (&'static str, Value) {
     match dialect {
-        ProtocolBinding::V01JsonRpc => v0_1_method_and_params(call, task),
-        ProtocolBinding::V0Grpc | ProtocolBinding::V0Rest => v0_grpc_method_and_params(call, task),
+        ProtocolBinding::V01JsonRpc => v0_1_push_config_request(call, task),
+        ProtocolBinding::V0Grpc | ProtocolBinding::V0Rest => {
+            v0_grpc_push_config_request(call, task)
+        }
         ProtocolBinding::V0JsonRpc | ProtocolBinding::PromptKitJsonRpc => {
-            v0_method_and_params(call, task)
+            v0_push_config_request(call, task)
         }
         ProtocolBinding::V1JsonRpc | ProtocolBinding::V1Rest | ProtocolBinding::V1Grpc => {
-            v1_method_and_params(call, task)
+            v1_push_config_request(call, task)
         }
         ProtocolBinding::SkillJsonRpc | ProtocolBinding::SkillRest => {
-            skill_method_and_params(call, task)
+            skill_push_config_request(call, task)
         }
     }
 }
 
-fn v1_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
+fn v1_push_config_request(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
     let config_params = |id: &str| json!({"taskId": task_id, "id": id});
     match operation {
         PushOperation::Set(config) => {
@@ -84,8 +86,8 @@ fn v1_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'stati
 }
 
 /// The a2a-protocol skill puts a configuration in its own member.
-fn skill_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
-    let (method, params) = v1_method_and_params(operation, task_id);
+fn skill_push_config_request(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
+    let (method, params) = v1_push_config_request(operation, task_id);
     match operation {
         PushOperation::Set(config) => (
             method,
@@ -95,7 +97,7 @@ fn skill_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'st
     }
 }
 
-fn v0_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
+fn v0_push_config_request(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
     let config_params = |id: &str| json!({"id": task_id, "pushNotificationConfigId": id});
     match operation {
         PushOperation::Set(config) => (
@@ -112,7 +114,7 @@ fn v0_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'stati
 }
 
 /// 0.1 has one configuration for each task, and no list.
-fn v0_1_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
+fn v0_1_push_config_request(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
     match operation {
         PushOperation::Set(config) => (
             "tasks/pushNotification/set",
@@ -125,7 +127,10 @@ fn v0_1_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'sta
 }
 
 /// 0.3's protobuf definition names a configuration by its path.
-fn v0_grpc_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
+fn v0_grpc_push_config_request(
+    operation: PushOperation<'_>,
+    task_id: &str,
+) -> (&'static str, Value) {
     let parent = format!("tasks/{task_id}");
     let config_name = |id: &str| format!("{parent}/pushNotificationConfigs/{id}");
     match operation {
@@ -154,7 +159,7 @@ fn v0_grpc_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'
 }
 
 /// The method of a call over HTTP+JSON, the path below the task, and the body.
-pub(super) fn rest_request_parts(
+pub(super) fn rest_push_config_request(
     operation: PushOperation<'_>,
     task_id: &str,
     protocol_binding: ProtocolBinding,
@@ -168,7 +173,7 @@ pub(super) fn rest_request_parts(
         PushOperation::Set(_) => (
             Method::POST,
             path,
-            Some(self::method_and_params(operation, task_id, protocol_binding).1),
+            Some(self::push_config_request(operation, task_id, protocol_binding).1),
         ),
         PushOperation::List => (Method::GET, path, None),
         PushOperation::Get(id) | PushOperation::Delete(id) => {

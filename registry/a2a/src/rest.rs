@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::CallError;
 use super::error::error_code_hint;
-use super::jsonrpc::{error_message, error_reason};
+use super::jsonrpc::{error_info_reason, jsonrpc_error_message};
 use super::operation::{HttpRequestParts, Operation};
 use super::reply::HttpReply;
-use super::route_selection::Route;
+use super::route_selection::AgentRoute;
 use super::{protocol_skill, push, v0, v1};
 
 /// The request of an operation, below the interface's address and its tenant.
@@ -17,11 +17,11 @@ use super::{protocol_skill, push, v0, v1};
 /// the earlier release may not know, while every server accepts the former. Subscribing to a task uses GET: the
 /// protocol's HTTP rules have that, and the SDKs serve it beside the POST of the specification's table. 0.3 has the
 /// same operations below `/v1`, and the a2a-protocol skill has some at other paths.
-pub(super) fn build_request(operation: Operation<'_>, route: &Route) -> HttpRequestParts {
+pub(super) fn build_rest_request(operation: Operation<'_>, route: &AgentRoute) -> HttpRequestParts {
     let is_v1 = route.protocol_binding.is_v1();
     let is_skill = route.protocol_binding.is_protocol_skill();
     let body = |message| match is_v1 {
-        true => v1::send_params(message, None),
+        true => v1::message_send_params(message, None),
         false => v0::rest_send_body(message),
     };
     let skill_or_standard = |standard: &str, of_skill: &str| {
@@ -37,16 +37,22 @@ pub(super) fn build_request(operation: Operation<'_>, route: &Route) -> HttpRequ
             let operation = skill_or_standard("message:stream", "messages:stream");
             (Method::POST, operation, Some(body(message)))
         }
-        Operation::Get(id) => (Method::GET, task_segments(id, ""), None),
-        Operation::Cancel(id) => (Method::POST, task_segments(id, ":cancel"), Some(json!({}))),
-        Operation::Subscribe(id) if is_skill => (
+        Operation::Get(id) => (Method::GET, task_path_segments(id, ""), None),
+        Operation::Cancel(id) => (
             Method::POST,
-            task_segments(id, ":subscribe"),
+            task_path_segments(id, ":cancel"),
             Some(json!({})),
         ),
-        Operation::Subscribe(id) => (Method::GET, task_segments(id, ":subscribe"), None),
+        Operation::Subscribe(id) if is_skill => (
+            Method::POST,
+            task_path_segments(id, ":subscribe"),
+            Some(json!({})),
+        ),
+        Operation::Subscribe(id) => (Method::GET, task_path_segments(id, ":subscribe"), None),
         Operation::List(_) => (Method::GET, vec!["tasks".to_owned()], None),
-        Operation::Push(task, call) => push::rest_request_parts(call, task, route.protocol_binding),
+        Operation::Push(task, call) => {
+            push::rest_push_config_request(call, task, route.protocol_binding)
+        }
         Operation::ExtendedCard => {
             let standard = if is_v1 { "extendedAgentCard" } else { "card" };
             (Method::GET, skill_or_standard(standard, "agent-card"), None)
@@ -76,11 +82,11 @@ pub(super) fn build_request(operation: Operation<'_>, route: &Route) -> HttpRequ
     }
 }
 
-fn task_segments(id: &str, action: &str) -> Vec<String> {
+fn task_path_segments(id: &str, action: &str) -> Vec<String> {
     vec!["tasks".to_owned(), format!("{id}{action}")]
 }
 
-pub(super) fn parse_result(reply: &HttpReply) -> Result<Value, CallError> {
+pub(super) fn parse_rest_result(reply: &HttpReply) -> Result<Value, CallError> {
     if reply.status.is_success() {
         return reply.json();
     }
@@ -88,21 +94,22 @@ pub(super) fn parse_result(reply: &HttpReply) -> Result<Value, CallError> {
     // 1.0 section 11.6 wraps a google.rpc.Status in `error`.
     let error = document.as_ref().and_then(|document| document.get("error"));
     let status = i64::from(reply.status.as_u16());
-    Err(error
-        .filter(|error| error.is_object())
-        .map_or_else(|| reply.http_error(), |error| parse_error(error, status)))
+    Err(error.filter(|error| error.is_object()).map_or_else(
+        || reply.http_error(),
+        |error| parse_rest_error(error, status),
+    ))
 }
 
 /// The document in one event of a stream, which is sent bare. After the stream has begun, an error is an event too.
-pub(super) fn parse_event(document: Value) -> Result<Value, CallError> {
+pub(super) fn parse_rest_event(document: Value) -> Result<Value, CallError> {
     match document.get("error").filter(|error| error.is_object()) {
-        Some(error) => Err(parse_error(error, 500)),
+        Some(error) => Err(parse_rest_error(error, 500)),
         None => Ok(document),
     }
 }
 
-fn parse_error(error: &Value, status: i64) -> CallError {
-    let reason = error_reason(error.get("details"));
+fn parse_rest_error(error: &Value, status: i64) -> CallError {
+    let reason = error_info_reason(error.get("details"));
     let hint = match reason.as_deref() {
         Some("VERSION_NOT_SUPPORTED") => error_code_hint(-32009),
         Some("EXTENSION_SUPPORT_REQUIRED") => error_code_hint(-32008),
@@ -112,7 +119,7 @@ fn parse_error(error: &Value, status: i64) -> CallError {
     CallError::Protocol {
         code: error.get("code").and_then(Value::as_i64).unwrap_or(status),
         reason,
-        message: error_message(error),
+        message: jsonrpc_error_message(error),
         hint,
     }
 }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::CallError;
-use super::agent_response::{AgentResponse, invalid_response_error, parse_task};
+use super::agent_response::{AgentResponse, invalid_response_error, parse_task_response};
 use super::member_spelling::string_member;
-use super::route_selection::{ProtocolBinding, Route};
+use super::route_selection::{AgentRoute, ProtocolBinding};
 
 /// Most tasks of a page that are read.
 pub const TASK_PAGE_LIMIT: usize = 100;
@@ -63,7 +63,7 @@ impl TaskQuery {
     }
 }
 
-pub(super) fn parse_task_page(raw: Value, route: &Route) -> Result<TaskPage, CallError> {
+pub(super) fn parse_task_page(raw: Value, route: &AgentRoute) -> Result<TaskPage, CallError> {
     let Some(list) = raw.get("tasks").and_then(Value::as_array) else {
         // The protobuf form leaves out an empty list.
         if raw
@@ -80,7 +80,7 @@ pub(super) fn parse_task_page(raw: Value, route: &Route) -> Result<TaskPage, Cal
         return Err(invalid_response_error(&raw));
     };
     let list = list.iter().take(TASK_PAGE_LIMIT).cloned();
-    let tasks: Result<_, _> = list.map(|task| parse_task(task, route)).collect();
+    let tasks: Result<_, _> = list.map(|task| parse_task_response(task, route)).collect();
     Ok(TaskPage {
         tasks: tasks?,
         next_page_token: string_member(&raw, "nextPageToken"),
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn pages_are_read_as_agents_write_them() {
-        let route = Route {
+        let route = AgentRoute {
             interface: a2a_card::Interface::default(),
             url: "http://h/".parse().unwrap(),
             protocol_binding: ProtocolBinding::V1Rest,

@@ -35,14 +35,14 @@ pub(super) fn alternate_method_name(operation: Operation<'_>) -> Option<&'static
     }
 }
 
-pub(super) fn method_and_params(
+pub(super) fn rpc_method_and_params(
     operation: Operation<'_>,
     protocol_binding: ProtocolBinding,
 ) -> (&'static str, Value) {
     let is_prompt_kit = protocol_binding == ProtocolBinding::PromptKitJsonRpc;
     match operation {
-        Operation::Send(message) => (SEND_MESSAGE, send_params(message, is_prompt_kit)),
-        Operation::Stream(message) => (STREAM_MESSAGE, send_params(message, is_prompt_kit)),
+        Operation::Send(message) => (SEND_MESSAGE, message_send_params(message, is_prompt_kit)),
+        Operation::Stream(message) => (STREAM_MESSAGE, message_send_params(message, is_prompt_kit)),
         Operation::Get(id) => (GET_TASK, json!({"id": id})),
         Operation::Cancel(id) => (CANCEL_TASK, json!({"id": id})),
         Operation::Subscribe(id) if is_prompt_kit => (PROMPT_KIT_SUBSCRIBE, json!({"id": id})),
@@ -52,7 +52,7 @@ pub(super) fn method_and_params(
             query.request_members(protocol_binding).collect(),
         ),
         Operation::Push(task, call) => {
-            push::method_and_params(call, task, ProtocolBinding::V0JsonRpc)
+            push::push_config_request(call, task, ProtocolBinding::V0JsonRpc)
         }
         Operation::ExtendedCard => (GET_EXTENDED_CARD, json!({})),
     }
@@ -61,7 +61,7 @@ pub(super) fn method_and_params(
 /// Parameters of [`SEND_MESSAGE`] and [`STREAM_MESSAGE`]: the message, and the request to wait for the answer (0.3
 /// section 7.1.1). 0.2 requires the accepted modes; `text` is plain text in 0.1 and early 0.2. `PromptKit` has the
 /// parts of 1.0.
-fn send_params(outgoing: &Message, is_prompt_kit: bool) -> Value {
+fn message_send_params(outgoing: &Message, is_prompt_kit: bool) -> Value {
     let mut message = match is_prompt_kit {
         true => v1::text_message("user", &outgoing.id, ""),
         false => text_message("user", &outgoing.id, ""),

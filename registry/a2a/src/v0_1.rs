@@ -21,10 +21,10 @@ const LIST_TASKS: &str = "tasks/list";
 /// Method that would get another card, which 0.1 does not have either.
 const GET_EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 
-pub(super) fn method_and_params(operation: Operation<'_>) -> (&'static str, Value) {
+pub(super) fn rpc_method_and_params(operation: Operation<'_>) -> (&'static str, Value) {
     match operation {
-        Operation::Send(message) => (SEND_MESSAGE, send_params(message)),
-        Operation::Stream(message) => (STREAM_MESSAGE, send_params(message)),
+        Operation::Send(message) => (SEND_MESSAGE, message_send_params(message)),
+        Operation::Stream(message) => (STREAM_MESSAGE, message_send_params(message)),
         Operation::Get(id) => (GET_TASK, json!({"id": id})),
         Operation::Cancel(id) => (CANCEL_TASK, json!({"id": id})),
         Operation::Subscribe(id) => (SUBSCRIBE_TASK, json!({"id": id})),
@@ -33,7 +33,7 @@ pub(super) fn method_and_params(operation: Operation<'_>) -> (&'static str, Valu
             query.request_members(ProtocolBinding::V01JsonRpc).collect(),
         ),
         Operation::Push(task, call) => {
-            push::method_and_params(call, task, ProtocolBinding::V01JsonRpc)
+            push::push_config_request(call, task, ProtocolBinding::V01JsonRpc)
         }
         Operation::ExtendedCard => (GET_EXTENDED_CARD, json!({})),
     }
@@ -45,7 +45,7 @@ pub(super) fn message_task_id(outgoing: &Message) -> &str {
 }
 
 /// Parameters of [`SEND_MESSAGE`] and [`STREAM_MESSAGE`]. A context of later versions is a session here.
-fn send_params(outgoing: &Message) -> Value {
+fn message_send_params(outgoing: &Message) -> Value {
     let parts: Vec<Value> = outgoing.parts.iter().map(part_to_json).collect();
     let mut params = json!({
         "id": message_task_id(outgoing),

@@ -25,45 +25,46 @@ pub const GET_EXTENDED_CARD: &str = "GetExtendedAgentCard";
 /// Method that lists tasks.
 pub const LIST_TASKS: &str = "ListTasks";
 
-pub(super) fn method_and_params(
+pub(super) fn rpc_method_and_params(
     operation: Operation<'_>,
     tenant: Option<&str>,
 ) -> (&'static str, Value) {
-    let by_id = |id: &str| with_tenant(json!({"id": id}), tenant);
+    let by_id = |id: &str| params_with_tenant(json!({"id": id}), tenant);
     match operation {
-        Operation::Send(message) => (SEND_MESSAGE, send_params(message, tenant)),
-        Operation::Stream(message) => (STREAM_MESSAGE, send_params(message, tenant)),
+        Operation::Send(message) => (SEND_MESSAGE, message_send_params(message, tenant)),
+        Operation::Stream(message) => (STREAM_MESSAGE, message_send_params(message, tenant)),
         Operation::Get(id) => (GET_TASK, by_id(id)),
         Operation::Cancel(id) => (CANCEL_TASK, by_id(id)),
         Operation::Subscribe(id) => (SUBSCRIBE_TASK, by_id(id)),
         Operation::List(query) => (
             LIST_TASKS,
-            with_tenant(
+            params_with_tenant(
                 query.request_members(ProtocolBinding::V1JsonRpc).collect(),
                 tenant,
             ),
         ),
         Operation::Push(task, call) => {
-            let (method, params) = push::method_and_params(call, task, ProtocolBinding::V1JsonRpc);
-            (method, with_tenant(params, tenant))
+            let (method, params) =
+                push::push_config_request(call, task, ProtocolBinding::V1JsonRpc);
+            (method, params_with_tenant(params, tenant))
         }
-        Operation::ExtendedCard => (GET_EXTENDED_CARD, with_tenant(json!({}), tenant)),
+        Operation::ExtendedCard => (GET_EXTENDED_CARD, params_with_tenant(json!({}), tenant)),
     }
 }
 
 /// Parameters of [`SEND_MESSAGE`] and [`STREAM_MESSAGE`], which are also the HTTP+JSON body. Waiting for the answer
 /// and accepting every output mode are the defaults (1.0 section 3.2.2). The tenant is copied from the interface
 /// unless it is in the path.
-pub(super) fn send_params(outgoing: &Message, tenant: Option<&str>) -> Value {
+pub(super) fn message_send_params(outgoing: &Message, tenant: Option<&str>) -> Value {
     let mut message = text_message("ROLE_USER", &outgoing.id, "");
     message["parts"] = outgoing.parts.iter().map(part_to_json).collect();
     for (name, value) in outgoing.continuation_ids() {
         message[name] = value;
     }
-    with_tenant(json!({ "message": message }), tenant)
+    params_with_tenant(json!({ "message": message }), tenant)
 }
 
-pub(super) fn with_tenant(mut params: Value, tenant: Option<&str>) -> Value {
+pub(super) fn params_with_tenant(mut params: Value, tenant: Option<&str>) -> Value {
     if let Some(tenant) = tenant {
         params["tenant"] = Value::from(tenant);
     }

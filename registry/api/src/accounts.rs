@@ -18,7 +18,7 @@ pub struct NewToken {
     /// does not exist.
     #[serde(
         default,
-        deserialize_with = "not_empty",
+        deserialize_with = "deserialize_nonempty_text",
         skip_serializing_if = "String::is_empty"
     )]
     #[schema(value_type = limits::Name, required = false)]
@@ -41,7 +41,9 @@ pub struct NewToken {
 }
 
 /// Reads a text that must not be empty: absent is not the same as empty.
-fn not_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn deserialize_nonempty_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text.is_empty() {
         return Err(D::Error::custom("this must not be empty"));

@@ -71,13 +71,13 @@ pub struct Agent {
 
 impl Agent {
     /// Whether a proof of the domain covers the card, in words.
-    pub fn coverage_meaning(&self) -> String {
-        coverage_meaning(&self.coverage, self.hit.summary.trust.is_proved())
+    pub fn proof_coverage_text(&self) -> String {
+        proof_coverage_text(&self.coverage, self.hit.summary.trust.is_proved())
     }
 }
 
 /// What a coverage means; an unknown one is shown as it is.
-pub(crate) fn coverage_meaning(coverage: &OpenEnum<Coverage>, is_proved: bool) -> String {
+pub(crate) fn proof_coverage_text(coverage: &OpenEnum<Coverage>, is_proved: bool) -> String {
     match coverage.known_value() {
         Some(known) => known.description(is_proved).to_owned(),
         None => coverage.to_string(),
@@ -245,10 +245,10 @@ mod tests {
         ] {
             let trust = trust(level, domain);
             assert_eq!(trust.is_proved(), is_proved, "{level:?} {domain}");
-            let meaning = coverage_meaning(&Coverage::Covered.into(), trust.is_proved());
+            let meaning = proof_coverage_text(&Coverage::Covered.into(), trust.is_proved());
             assert_eq!(meaning.contains("a proof of"), is_proved, "{meaning}");
         }
         let newer = OpenEnum::from_text("moonlit".into());
-        assert_eq!(coverage_meaning(&newer, true), "moonlit");
+        assert_eq!(proof_coverage_text(&newer, true), "moonlit");
     }
 }

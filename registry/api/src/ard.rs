@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
-use super::object_list::objects;
+use super::object_list::deserialize_objects;
 
 /// The media type of A2A agent cards, of every version of the protocol.
 pub const AGENT_CARD_TYPE: &str = "application/a2a-agent-card+json";
@@ -263,7 +263,7 @@ pub struct FacetRequest {
 #[schema(as = ArdResultType)]
 pub struct ResultType {
     /// The facets; at least one, at most 16.
-    #[serde(deserialize_with = "objects")]
+    #[serde(deserialize_with = "deserialize_objects")]
     pub facets: Vec<FacetRequest>,
 }
 

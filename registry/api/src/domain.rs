@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::OutcomeProblem;
 use super::limits;
-use super::object_list::objects;
+use super::object_list::deserialize_objects;
 
 /// What to register: exactly one of `domain` and `card_url`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -35,7 +35,7 @@ pub struct Registration {
 #[serde(deny_unknown_fields)]
 pub struct BulkRegistration {
     /// What to register, at most 1,000 domains and card URLs, processed in order.
-    #[serde(deserialize_with = "objects")]
+    #[serde(deserialize_with = "deserialize_objects")]
     #[schema(min_items = 1, max_items = 1000)]
     pub registrations: Vec<Registration>,
 }
@@ -323,7 +323,7 @@ pub struct SourceView {
 impl SourceView {
     /// Number of successful fetches in the last 90 days, as a sentence without its full stop; `None` before the first
     /// fetch.
-    pub fn uptime(&self) -> Option<String> {
+    pub fn uptime_sentence(&self) -> Option<String> {
         let sum = |part: fn(&SourceDay) -> u32| -> u64 {
             self.days.iter().map(|day| u64::from(part(day))).sum()
         };
@@ -493,7 +493,7 @@ mod tests {
                 Some("8589934590 of 8589934590 fetches succeeded in the last 90 days"),
             ),
         ] {
-            assert_eq!(source(days).uptime().as_deref(), text, "{days:?}");
+            assert_eq!(source(days).uptime_sentence().as_deref(), text, "{days:?}");
         }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::agent::coverage_meaning;
+use super::agent::proof_coverage_text;
 use super::decision::BreakGlass;
 use super::hit::{Duplicates, Hit};
 use super::summary::HitSkill;
@@ -56,7 +56,7 @@ pub struct Review {
     /// What it was opened for: `admission`, a card that no rule decides; `report`, an agent that was reported;
     /// `recertification`, served content whose approval expires; `break_glass`, content that one account has approved
     /// alone.
-    #[serde(default = "admission")]
+    #[serde(default = "default_review_kind")]
     #[schema(value_type = ReviewKind)]
     pub kind: OpenEnum<ReviewKind>,
     /// State of the review.
@@ -74,7 +74,7 @@ pub struct Review {
     /// Accounts that decided.
     pub deciders: Vec<String>,
     /// Number of accounts that must approve; one suffices to reject.
-    #[serde(default = "one")]
+    #[serde(default = "default_approvals_needed")]
     pub approvals_needed: u32,
     /// Approvals so far, the oldest first.
     #[serde(default)]
@@ -91,11 +91,11 @@ pub struct Review {
     pub decided_at: Option<Timestamp>,
 }
 
-fn admission() -> OpenEnum<ReviewKind> {
+fn default_review_kind() -> OpenEnum<ReviewKind> {
     ReviewKind::Admission.into()
 }
 
-const fn one() -> u32 {
+const fn default_approvals_needed() -> u32 {
     1
 }
 
@@ -373,10 +373,10 @@ pub struct ReviewDetail {
 
 impl ReviewDetail {
     /// Whether a proof of the domain covers the reviewed card, in words.
-    pub fn coverage_meaning(&self) -> String {
+    pub fn proof_coverage_text(&self) -> String {
         let mut proofs = self.domain_proofs.proofs.iter();
         let is_proved = proofs.any(|proof| proof.method != Method::Operator);
-        coverage_meaning(&self.review.coverage, is_proved)
+        proof_coverage_text(&self.review.coverage, is_proved)
     }
 }
 

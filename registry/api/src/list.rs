@@ -161,7 +161,7 @@ pub struct CardLint {
 }
 
 /// Deserializes an optional parameter that is not text. An empty value is an error; a missing one is not.
-pub fn nonempty_parameter<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub fn deserialize_nonempty_parameter<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     parameter: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(parameter).map(Some)

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 /// Reads a list of objects. A derived struct would also accept an array of its members in order, which no API document
 /// allows.
-pub(crate) fn objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+pub(crate) fn deserialize_objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let objects = Vec::<StrictObject<T>>::deserialize(deserializer)?;

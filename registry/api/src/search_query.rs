@@ -10,7 +10,7 @@ use utoipa::IntoParams;
 use utoipa::openapi::schema::Object;
 
 use crate::limits::{LookupDigest, LookupName, LookupUrl, LookupUrn, PageSize, enum_schema};
-use crate::list::nonempty_parameter;
+use crate::list::deserialize_nonempty_parameter;
 
 /// The orders of results.
 pub const SORT_ORDERS: [&str; 4] = ["relevance", "name", "updated", "newest"];
@@ -112,10 +112,10 @@ pub struct SearchQuery {
     /// sentences alone).
     pub fields: Vec<String>,
     /// True to explain the scores of the first ten hits of a page.
-    #[serde(deserialize_with = "nonempty_parameter")]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     pub explain: Option<bool>,
     /// Entries on the page, at most 100; by default 20.
-    #[serde(deserialize_with = "nonempty_parameter")]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     #[param(value_type = Option<PageSize>, inline)]
     pub page_size: Option<u32>,
     /// `next_page_token` of the previous page.

@@ -8,7 +8,7 @@ use super::client::Client;
 use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
-use super::token::{expiry_text, join_texts};
+use super::token::{join_texts, token_expiry_text};
 
 /// Subcommands of `account`.
 #[derive(Subcommand, Debug, Clone)]
@@ -75,18 +75,20 @@ pub async fn run_account(
             client.patch_account(account, &change).await?
         }
         AccountCommand::Disable { account } => {
-            client.patch_account(account, &disabled_patch(true)).await?
+            client
+                .patch_account(account, &account_disabled_patch(true))
+                .await?
         }
         AccountCommand::Enable { account } => {
             client
-                .patch_account(account, &disabled_patch(false))
+                .patch_account(account, &account_disabled_patch(false))
                 .await?
         }
     };
     console.print_result(&reply, || print_account(&reply.value, console))
 }
 
-fn disabled_patch(disabled: bool) -> AccountPatch {
+fn account_disabled_patch(disabled: bool) -> AccountPatch {
     AccountPatch {
         disabled: Some(disabled),
         ..AccountPatch::default()
@@ -101,7 +103,7 @@ pub async fn whoami(client: &Client, console: &Console) -> CommandResult {
         print_account(&me.account, console)?;
         console.print_line(&format!("scopes   {}", join_texts(&me.scopes)))?;
         if let Some(token) = &me.token {
-            let end = expiry_text(token);
+            let end = token_expiry_text(token);
             console.print_line(&format!("token    {} ({}) {end}", token.id, token.name))?;
         }
         if let Some(issuer) = &me.issuer {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use a2a_card::AgentCard;
 use a2a_client::oauth::{OauthError, oauth_schemes};
-use a2a_client::route_selection::accepts_api_key;
+use a2a_client::route_selection::card_accepts_api_key;
 use a2a_client::{BasicLogin, SendOptions, select_interface_url};
 use a2a_crawler::SystemClock;
 use url::Url;
@@ -64,7 +64,10 @@ pub(crate) fn apply_credentials(
     }
     let secret = |secret: Secret| secret.0;
     // The stored key may be for another agent at that origin.
-    let kept_key = stored.api_key.filter(|_| accepts_api_key(card)).map(secret);
+    let kept_key = stored
+        .api_key
+        .filter(|_| card_accepts_api_key(card))
+        .map(secret);
     options.api_key = options.api_key.take().or(kept_key);
     // Both use the same header, so given credentials take precedence.
     if options.bearer_token.is_some() || options.basic_login.is_some() {

@@ -244,7 +244,7 @@ impl Client {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use a2a_registry_http::routes::openapi::default_document_text;
+    use a2a_registry_http::routes::openapi::default_openapi_text;
 
     use super::*;
 
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn every_row_is_an_operation_of_the_api() {
-        let document: Value = serde_json::from_str(&default_document_text()).unwrap();
+        let document: Value = serde_json::from_str(&default_openapi_text()).unwrap();
         let paths = document["paths"].as_object().unwrap();
         for (verb, row) in ROWS {
             let method = verb.http_method().as_str().to_lowercase();

@@ -125,14 +125,14 @@ fn print_collection(collection: &Collection, console: &Console) -> Result<(), Co
         console.print_line(&format!("description  {}", collection.description))?;
     }
     console.print_line(&format!("filter       {}", collection.filter))?;
-    console.print_line(&format!("shown to     {}", audience_text(collection)))?;
+    console.print_line(&format!("shown to     {}", collection_audience(collection)))?;
     for owner in &collection.owners {
         console.print_line(&format!("owner        {owner}"))?;
     }
     Ok(())
 }
 
-fn audience_text(collection: &Collection) -> String {
+fn collection_audience(collection: &Collection) -> String {
     match &collection.audience {
         None => "everybody".to_owned(),
         Some(groups) if groups.is_empty() => "owners and curators".to_owned(),
@@ -150,6 +150,10 @@ async fn list_collections(client: &Client, console: &Console) -> CommandResult {
     };
     let list = &reply.value.collections;
     list_format.print_page(console, &reply, list, None, |one| {
-        [one.name.clone(), one.filter.clone(), audience_text(one)]
+        [
+            one.name.clone(),
+            one.filter.clone(),
+            collection_audience(one),
+        ]
     })
 }

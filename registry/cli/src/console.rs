@@ -111,7 +111,7 @@ impl Console {
 }
 
 /// Reports an error on standard error, and with `--json` as a document on standard output too; returns the exit code.
-pub fn report_result(result: CommandResult, console: &Console) -> ExitCode {
+pub fn report_command_result(result: CommandResult, console: &Console) -> ExitCode {
     let error = match result {
         Ok(CommandOutcome::Done) => return ExitCode::from(0),
         Ok(CommandOutcome::Negative) => return ExitCode::from(1),

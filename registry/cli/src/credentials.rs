@@ -192,7 +192,7 @@ async fn prompt_for_credentials(
     };
     let mut new = AgentCredentials::default();
     for auth_scheme in &alternative {
-        prompt_for_scheme(auth_scheme, arguments, card, consent, &mut new).await?;
+        prompt_scheme_credentials(auth_scheme, arguments, card, consent, &mut new).await?;
     }
     if new == AgentCredentials::default() {
         return Err(CommandError::new(
@@ -209,7 +209,7 @@ fn is_sign_in_scheme(auth_scheme: &AuthScheme<'_>) -> bool {
     )
 }
 
-async fn prompt_for_scheme(
+async fn prompt_scheme_credentials(
     auth_scheme: &AuthScheme<'_>,
     arguments: &AddCredentialsArgs,
     card: &AgentCard,

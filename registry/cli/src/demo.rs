@@ -53,7 +53,7 @@ pub async fn run_demo(arguments: DemoArgs, console: &Console) -> CommandResult {
     let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
     let mut server = RegistryServer::start(config, ServerRoles::ALL)
         .await
-        .map_err(suggest_demo_port)?;
+        .map_err(add_port_hint)?;
     let agents = start_sample_agents(Arc::new(SystemClock))
         .await
         .map_err(|error| {
@@ -106,7 +106,7 @@ fn allow_local_agents(config: &mut Config) -> Result<(), CommandError> {
 }
 
 /// Adds the command for another port to the error for a port in use.
-fn suggest_demo_port(error: CommandError) -> CommandError {
+fn add_port_hint(error: CommandError) -> CommandError {
     match error {
         CommandError::Failed(line) if line.contains("in use") => CommandError::Failed(format!(
             "{line}; for the demonstration: {} demo --listen 127.0.0.1:0",
@@ -156,13 +156,13 @@ async fn register_and_present_samples(
         "state": "serving", "url": url, "admin_token": token, "agents": named
     });
     console.print_result(&document, || {
-        print_next_steps(url, &token, agents, &agent_ids, console)
+        print_demo_next_steps(url, &token, agents, &agent_ids, console)
     })?;
     std::future::pending().await
 }
 
 /// Prints the agents, and commands that work as printed.
-fn print_next_steps(
+fn print_demo_next_steps(
     url: &str,
     token: &str,
     agents: &SampleAgents,

@@ -24,11 +24,7 @@ pub struct InboxArgs {
     end_feed: bool,
 }
 
-pub async fn run_waiting(
-    arguments: &InboxArgs,
-    client: &Client,
-    console: &Console,
-) -> CommandResult {
+pub async fn run_inbox(arguments: &InboxArgs, client: &Client, console: &Console) -> CommandResult {
     if arguments.new_feed || arguments.end_feed {
         return renew_or_end_feed(arguments, client, console).await;
     }

@@ -60,7 +60,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use client::Client;
 use command_error::{CommandError, CommandResult};
-use console::{Console, report_result};
+use console::{Console, report_command_result};
 
 /// Default registry of client commands.
 const DEFAULT_REGISTRY: &str = "http://127.0.0.1:8080";
@@ -209,11 +209,11 @@ pub fn run_command_line(arguments: impl IntoIterator<Item = OsString>) -> ExitCo
         Ok(runtime) => runtime,
         Err(error) => {
             let failure = CommandError::new(format!("the runtime cannot be started: {error}"));
-            return report_result(Err(failure), &console);
+            return report_command_result(Err(failure), &console);
         }
     };
     let ended = runtime.block_on(Box::pin(dispatch_command(cli, &console)));
-    let code = report_result(ended, &console);
+    let code = report_command_result(ended, &console);
     // Remaining work has had its time to finish, or a second signal ended it.
     runtime.shutdown_background();
     code
@@ -236,14 +236,14 @@ fn report_usage_error(error: &clap::Error, console: &Console) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(if is_help_request { 0 } else { 2 });
     }
-    report_result(
-        Err(CommandError::new(single_line_message(&error.to_string()))),
+    report_command_result(
+        Err(CommandError::new(usage_error_line(&error.to_string()))),
         console,
     )
 }
 
 /// The parser's message without its usage section, which `--help` shows better.
-fn single_line_message(message: &str) -> String {
+fn usage_error_line(message: &str) -> String {
     let words: Vec<_> = message
         .lines()
         .map(str::trim)
@@ -291,11 +291,13 @@ async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
         Command::Credentials(command) => {
             credentials::run_credentials(&command, &client()?, console).await
         }
-        Command::Task(command) => task::run_task(&command, &client()?, console).await,
-        Command::Review(command) => review::run_review(&command, &client()?, console).await,
+        Command::Task(command) => task::run_task_command(&command, &client()?, console).await,
+        Command::Review(command) => review::run_review_command(&command, &client()?, console).await,
         Command::Agent(command) => agent::run_agent(&command, &client()?, console).await,
         Command::Token(command) => token::run_token(&command, &client()?, console).await,
-        Command::Session(command) => session::run_session(&command, &client()?, console).await,
+        Command::Session(command) => {
+            session::run_session_command(&command, &client()?, console).await
+        }
         Command::Account(command) => account::run_account(&command, &client()?, console).await,
         Command::Group(command) => group::run_group(&command, &client()?, console).await,
         Command::Collection(command) => {
@@ -304,7 +306,7 @@ async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
         Command::Policy(command) => policy::run_policy(&command, &client()?, console).await,
         Command::Waiver(command) => waiver::run_waiver(&command, &client()?, console).await,
         Command::Whoami => account::whoami(&client()?, console).await,
-        Command::Waiting(arguments) => inbox::run_waiting(&arguments, &client()?, console).await,
+        Command::Waiting(arguments) => inbox::run_inbox(&arguments, &client()?, console).await,
         Command::Reindex(arguments) => {
             maintenance::rebuild_index(&arguments, &client()?, console).await
         }

@@ -70,7 +70,7 @@ pub async fn rebuild_index(
 
 /// Prints the API description, an `OpenAPI` 3.1 document.
 pub fn print_openapi(console: &Console) -> CommandResult {
-    console.print_raw_json(openapi::default_document_text().as_bytes())?;
+    console.print_raw_json(openapi::default_openapi_text().as_bytes())?;
     Ok(CommandOutcome::Done)
 }
 

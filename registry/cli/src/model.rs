@@ -73,7 +73,7 @@ pub async fn run_model(command: &ModelCommand, console: &Console) -> CommandResu
 async fn install_model(arguments: &InstallModelArgs, console: &Console) -> CommandResult {
     let config = arguments.local.load_config()?;
     offline_args::require_data_dir(&config)?;
-    let takes_effect = activation_note(&config);
+    let takes_effect = model_activation_note(&config);
     let data_dir = config.store.data_dir;
     let source = arguments.source.clone();
     let source_text = source.display().to_string();
@@ -108,7 +108,7 @@ async fn install_model(arguments: &InstallModelArgs, console: &Console) -> Comma
 }
 
 /// How a server that runs on this data folder will use an installed model.
-fn activation_note(config: &Config) -> &'static str {
+fn model_activation_note(config: &Config) -> &'static str {
     if !config.embedding.url.is_empty() {
         "searches still use the encoder at embedding.url; remove that key and restart the server to use this model"
     } else if !config.search.model.is_empty() {
@@ -128,7 +128,7 @@ async fn print_model_status(arguments: &OfflineArgs, console: &Console) -> Comma
         let models = models.into_iter().map(|model| {
             let agents = embedding_progress
                 .as_ref()
-                .and_then(|known| find_model_progress(known, &model))
+                .and_then(|known| find_embedding_progress(known, &model))
                 .cloned();
             ModelView {
                 agents,
@@ -165,7 +165,7 @@ async fn load_embedding_progress(config: &Config) -> Option<EmbeddingProgress> {
     maintenance::embedding_progress(config).await.ok()
 }
 
-fn find_model_progress<'a>(
+fn find_embedding_progress<'a>(
     embedding_progress: &'a EmbeddingProgress,
     model: &InstalledModel,
 ) -> Option<&'a ModelEmbeddingProgress> {
@@ -177,12 +177,12 @@ fn find_model_progress<'a>(
 }
 
 /// Number of agents that are done.
-fn format_progress(
+fn format_embedding_progress(
     embedding_progress: Option<&EmbeddingProgress>,
     model: &InstalledModel,
 ) -> String {
     match embedding_progress
-        .and_then(|known| Some((known.agents, find_model_progress(known, model)?)))
+        .and_then(|known| Some((known.agents, find_embedding_progress(known, model)?)))
     {
         None => "not begun".to_owned(),
         Some((
@@ -221,7 +221,7 @@ fn model_row(
         about.max_length.to_string(),
         about.pooling.as_str().to_owned(),
         format_megabytes(about.bytes),
-        format_progress(embedding_progress, model),
+        format_embedding_progress(embedding_progress, model),
     ]
 }
 

@@ -113,9 +113,11 @@ pub async fn run_policy(
             policy_checks::test_policies(arguments, client, console).await
         }
         PolicyCommand::DryRun { policy } => {
-            policy_checks::report_dry_run(policy, client, console).await
+            policy_checks::report_policy_dry_run(policy, client, console).await
         }
-        PolicyCommand::Template { name } => policy_checks::print_template(name.as_deref(), console),
+        PolicyCommand::Template { name } => {
+            policy_checks::print_policy_template(name.as_deref(), console)
+        }
         PolicyCommand::Decide { agent, action } => {
             query_policy_decision(agent, action, client, console).await
         }

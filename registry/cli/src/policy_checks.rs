@@ -117,10 +117,13 @@ pub async fn preview_policies(
         ..NewPolicies::default()
     };
     let reply = client.preview_policies(&new).await?;
-    console.print_result(&reply, || print_preview(&reply.value, console))
+    console.print_result(&reply, || print_policy_preview(&reply.value, console))
 }
 
-fn print_preview(policy_preview: &PolicyPreview, console: &Console) -> Result<(), CommandError> {
+fn print_policy_preview(
+    policy_preview: &PolicyPreview,
+    console: &Console,
+) -> Result<(), CommandError> {
     for policy in &policy_preview.policies {
         console.print_line(&format!("{} {}", policy.what, policy.id))?;
     }
@@ -144,7 +147,7 @@ fn print_preview(policy_preview: &PolicyPreview, console: &Console) -> Result<()
         table::print_table(console, &["ACTION", "CALLER", "GAINS", "LOSES"], &rows)?;
     }
     for change in &policy_preview.changes {
-        print_access_sample(change, console)?;
+        print_access_change_sample(change, console)?;
     }
     for warning in &policy_preview.warnings {
         terminal::eprint_note(&format!("warning: {warning}"));
@@ -152,7 +155,10 @@ fn print_preview(policy_preview: &PolicyPreview, console: &Console) -> Result<()
     Ok(())
 }
 
-fn print_access_sample(change: &AccessChange, console: &Console) -> Result<(), CommandError> {
+fn print_access_change_sample(
+    change: &AccessChange,
+    console: &Console,
+) -> Result<(), CommandError> {
     let gained = change.gained_sample.iter().map(|agent| ('+', agent));
     let lost = change.lost_sample.iter().map(|agent| ('-', agent));
     for (sign, agent) in gained.chain(lost) {
@@ -192,13 +198,15 @@ pub async fn test_policies(
     let reply = client.test_policies(&request).await?;
     console.print_result(&reply, || {
         let mut results = request.cases.iter().zip(&reply.value.results);
-        results.try_for_each(|(case, result)| console.print_line(&case_result_line(case, result)))
+        results.try_for_each(|(case, result)| {
+            console.print_line(&policy_case_result_line(case, result))
+        })
     })?;
     Ok(CommandOutcome::done_if(reply.value.passed))
 }
 
 /// Decision on a case, in one line.
-fn case_result_line(case: &PolicyCase, result: &PolicyCaseResult) -> String {
+fn policy_case_result_line(case: &PolicyCase, result: &PolicyCaseResult) -> String {
     let caller = case.account.as_deref().unwrap_or("anonymous");
     let groups = case.groups.iter().map(|name| format!(" in {name}"));
     let decision = match result.allowed {
@@ -242,13 +250,23 @@ fn read_policy_cases(path: &Path) -> Result<Vec<PolicyCase>, CommandError> {
 }
 
 /// Shows what a policy on a dry run would have changed; the outcome is negative if it is nothing.
-pub async fn report_dry_run(policy: &str, client: &Client, console: &Console) -> CommandResult {
+pub async fn report_policy_dry_run(
+    policy: &str,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let reply = client.policy_dry_run(policy).await?;
-    console.print_result(&reply, || print_dry_run(policy, &reply.value, console))?;
+    console.print_result(&reply, || {
+        print_policy_dry_run(policy, &reply.value, console)
+    })?;
     Ok(CommandOutcome::done_unless_empty(&reply.value.days))
 }
 
-fn print_dry_run(policy: &str, report: &DryRun, console: &Console) -> Result<(), CommandError> {
+fn print_policy_dry_run(
+    policy: &str,
+    report: &DryRun,
+    console: &Console,
+) -> Result<(), CommandError> {
     if !report.running {
         terminal::eprint_note(&format!(
             "{policy} is not on a dry run; put `@mode(\"dry_run\")` before it to try it"
@@ -286,7 +304,7 @@ fn print_dry_run(policy: &str, report: &DryRun, console: &Console) -> Result<(),
 }
 
 /// Prints a template, or the names of all templates.
-pub fn print_template(name: Option<&str>, console: &Console) -> CommandResult {
+pub fn print_policy_template(name: Option<&str>, console: &Console) -> CommandResult {
     let Some(name) = name else {
         let names: Vec<&str> = TEMPLATES.iter().map(|(name, _)| *name).collect();
         return console.print_result(&json!({ "templates": names }), || {

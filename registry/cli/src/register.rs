@@ -100,7 +100,7 @@ pub async fn run_register(
 ) -> CommandResult {
     let mut names = arguments.names.clone();
     if let Some(file) = &arguments.file {
-        names.extend(read_names(file)?);
+        names.extend(read_registration_names(file)?);
     }
     let mut peer_outcome = CommandOutcome::Done;
     if let Some(registry) = &arguments.from_registry {
@@ -148,12 +148,12 @@ async fn register_one_by_one(
             }
             Err(RegisterError::Rejected(failure)) => {
                 results.outcome = CommandOutcome::Negative;
-                report_rejection(console, failure)?;
+                report_rejected_name(console, failure)?;
             }
             Err(RegisterError::Fatal(failure)) => {
                 for left in &names[index + 1..] {
                     let why = format!("{left}: not registered, for the same reason as {name}");
-                    report_rejection(console, CommandError::Negative(why))?;
+                    report_rejected_name(console, CommandError::Negative(why))?;
                 }
                 results.stop_error = Some(failure);
                 break;
@@ -204,7 +204,7 @@ async fn add_peer_agents(
     let mut outcome = CommandOutcome::Done;
     for line in agents.skipped {
         outcome = CommandOutcome::Negative;
-        report_rejection(console, CommandError::Negative(line))?;
+        report_rejected_name(console, CommandError::Negative(line))?;
     }
     Ok(outcome)
 }
@@ -251,7 +251,7 @@ async fn register_name(
 }
 
 /// Prints why a name is not registered, in the form of all errors.
-fn report_rejection(console: &Console, error: CommandError) -> Result<(), CommandError> {
+fn report_rejected_name(console: &Console, error: CommandError) -> Result<(), CommandError> {
     if console.json
         && let Some(document) = error.problem_document()
     {
@@ -262,7 +262,7 @@ fn report_rejection(console: &Console, error: CommandError) -> Result<(), Comman
 }
 
 /// Reads names from a file: one per line, without empty lines and `#` comments.
-fn read_names(file: &PathBuf) -> Result<Vec<String>, CommandError> {
+fn read_registration_names(file: &PathBuf) -> Result<Vec<String>, CommandError> {
     let file_error =
         |reason: String| CommandError::new(format!("{} cannot be read: {reason}", file.display()));
     let input: Box<dyn Read> = if file.as_os_str() == "-" {
@@ -280,10 +280,10 @@ fn read_names(file: &PathBuf) -> Result<Vec<String>, CommandError> {
             "it is longer than {MAX_FILE_BYTES} bytes; split it"
         )));
     }
-    Ok(parse_names(&text))
+    Ok(parse_registration_names(&text))
 }
 
-fn parse_names(text: &str) -> Vec<String> {
+fn parse_registration_names(text: &str) -> Vec<String> {
     text.lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -347,7 +347,7 @@ mod tests {
     fn a_file_of_names_may_have_comments_and_gaps() {
         let text = "# ours\r\n a.example \r\n\r\n\thttps://b.example/card.json\n#c.example";
         assert_eq!(
-            parse_names(text),
+            parse_registration_names(text),
             ["a.example", "https://b.example/card.json"]
         );
     }

@@ -161,7 +161,7 @@ pub struct BreakGlassArgs {
     reason: String,
 }
 
-pub async fn run_review(
+pub async fn run_review_command(
     command: &ReviewCommand,
     client: &Client,
     console: &Console,
@@ -281,7 +281,7 @@ fn print_review(console: &Console, detail: &ReviewDetail) -> Result<(), CommandE
             finding.severity, finding.rule, finding.pointer, finding.hint, finding.found
         ))?;
     }
-    notes::print_review_notes(console, detail)?;
+    notes::print_review_details(console, detail)?;
     print_similar_and_duplicates(console, &detail.similar, detail.duplicates.as_ref())?;
     if let Some(diff) = &detail.diff {
         print_card_diff(console, diff)?;
@@ -335,7 +335,7 @@ fn print_review_fields(console: &Console, detail: &ReviewDetail) -> Result<(), C
             ("agent", format!("{} ({})", review.name, review.agent)),
             ("domain", review.domain.clone()),
             ("domain's proofs", format_proofs(detail)),
-            ("coverage", detail.coverage_meaning()),
+            ("coverage", detail.proof_coverage_text()),
             ("change", format_review_change(review)),
             ("access", detail.security.join("; or ")),
             ("digest", review.digest.clone()),

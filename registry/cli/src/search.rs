@@ -234,7 +234,7 @@ pub async fn run_search(
         client.save_search(&new).await?;
     }
     if console.json {
-        let reply = client.search::<HitCount>(&query).await?;
+        let reply = client.search::<HitCountPage>(&query).await?;
         console.print_raw_json(&reply.raw)?;
         return Ok(CommandOutcome::done_unless_empty(&reply.value.agents));
     }
@@ -287,7 +287,7 @@ fn print_search_notes(arguments: &SearchArgs, list: &AgentList) {
 
 /// Page of which only the number of hits is parsed.
 #[derive(Deserialize)]
-struct HitCount {
+struct HitCountPage {
     agents: Vec<IgnoredAny>,
 }
 

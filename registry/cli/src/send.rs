@@ -132,7 +132,7 @@ pub(super) async fn print_stream(
             event = stream.next_event() => event,
             () = signals.wait_for_signal() => {
                 transcript.end_line()?;
-                let outcome = interruption::interrupt_task(&stream, arguments, signals).await?;
+                let outcome = interruption::offer_task_cancellation(&stream, arguments, signals).await?;
                 return Ok((outcome, None));
             }
         };

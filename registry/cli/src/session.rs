@@ -22,7 +22,7 @@ pub enum SessionCommand {
     },
 }
 
-pub async fn run_session(
+pub async fn run_session_command(
     command: &SessionCommand,
     client: &Client,
     console: &Console,

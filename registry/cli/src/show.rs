@@ -382,7 +382,7 @@ fn agent_fields(agent: &Agent) -> Vec<(&'static str, String)> {
         ("last seen", time_text(summary.liveness.last_seen)),
         ("changed", time_text(summary.liveness.last_changed)),
         ("trust", format_trust(summary)),
-        ("coverage", agent.coverage_meaning()),
+        ("coverage", agent.proof_coverage_text()),
         ("speaks", format_interfaces(summary)),
         ("tags", summary.tags.join(", ")),
         ("labels", labels.join(", ")),

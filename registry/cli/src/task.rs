@@ -64,7 +64,11 @@ pub struct TaskListArgs {
     page_token: Option<String>,
 }
 
-pub async fn run_task(command: &TaskCommand, client: &Client, console: &Console) -> CommandResult {
+pub async fn run_task_command(
+    command: &TaskCommand,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     match command {
         TaskCommand::Get(arguments) => {
             let agent = agent_call::open_agent_client(&arguments.agent, client, console).await?;
@@ -72,7 +76,7 @@ pub async fn run_task(command: &TaskCommand, client: &Client, console: &Console)
             print_task(&response, arguments, console)
         }
         TaskCommand::List(arguments) => list_tasks(arguments, client, console).await,
-        TaskCommand::Push(command) => push::run_task_push(command, client, console).await,
+        TaskCommand::Push(command) => push::run_task_push_command(command, client, console).await,
         TaskCommand::Cancel(arguments) => {
             let agent = agent_call::open_agent_client(&arguments.agent, client, console).await?;
             let response = agent.cancel_task(&arguments.task).await?;

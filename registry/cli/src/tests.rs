@@ -101,7 +101,7 @@ fn misuse_is_one_line_that_names_what_is_wrong() {
     ] {
         let error = parse(line)
             .err()
-            .map(|error| single_line_message(&error.to_string()))
+            .map(|error| usage_error_line(&error.to_string()))
             .unwrap_or_default();
         assert!(error.contains(named), "{line}: {error}");
         assert_eq!(error.lines().count(), 1, "{error}");

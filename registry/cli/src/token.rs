@@ -90,7 +90,7 @@ async fn create_token(
     let reply = client.create_token(&new).await?;
     let token = &reply.value.token;
     console.print_result(&reply, || {
-        let end = expiry_text(token);
+        let end = token_expiry_text(token);
         terminal::eprint_note(&format!(
             "token {} of {}, {end}; store it now, it is not shown again:",
             token.id, token.account
@@ -143,7 +143,7 @@ pub(super) fn join_texts(texts: &[impl ToString]) -> String {
 }
 
 /// Expiry of a token, in words.
-pub(super) fn expiry_text(token: &Token) -> String {
+pub(super) fn token_expiry_text(token: &Token) -> String {
     match token.expires_at {
         None => "never expires".to_owned(),
         Some(at) => format!("expires on {}", at.to_readable()),

@@ -109,7 +109,7 @@ impl AppContext {
     }
 
     /// Monotonic time since a fixed point in the past, independent of the wall clock.
-    pub fn uptime(&self) -> Duration {
+    pub fn monotonic_time(&self) -> Duration {
         self.clock.monotonic()
     }
 

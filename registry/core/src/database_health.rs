@@ -8,14 +8,14 @@ use crate::error::{AppError, Result};
 use crate::process_state::health_state::uptime_microseconds;
 
 pub fn record_database_contact(context: &AppContext) {
-    let now = uptime_microseconds(context.uptime());
+    let now = uptime_microseconds(context.monotonic_time());
     context.database_contact.0.store(now, Ordering::Release);
 }
 
 /// Rejects responses from caches if the database has not responded for longer than `stale_limit`.
 pub fn require_recent_database_contact(context: &AppContext) -> Result<()> {
     let last_contact = Duration::from_micros(context.database_contact.0.load(Ordering::Acquire));
-    let silence = context.uptime().saturating_sub(last_contact);
+    let silence = context.monotonic_time().saturating_sub(last_contact);
     if silence > Duration::from_secs(context.config.store.stale_limit) {
         return Err(AppError::unavailable(
             "The registry's database does not respond, and its cached data is too old to be served.",

@@ -39,7 +39,7 @@ pub enum ErrorKind {
 
 named_enum! {
     /// Why a credential or a sign-in was refused, for metrics, the log and events.
-    pub enum RefusalReason {
+    pub enum CredentialRefusal {
         /// An `Authorization` header without a bearer token.
         NoToken = "no_token",
         /// A token that this registry never issued, or that was revoked.
@@ -76,7 +76,7 @@ pub struct AppError {
     /// Seconds to wait before a retry.
     pub retry_after: Option<u32>,
     /// The reason, if a credential or a sign-in was refused.
-    pub refusal: Option<RefusalReason>,
+    pub refusal: Option<CredentialRefusal>,
 }
 
 /// The result of an action.
@@ -108,7 +108,7 @@ impl AppError {
 
     /// Marks this error as a refusal of a credential or a sign-in.
     #[must_use]
-    pub fn with_refusal(self, reason: RefusalReason) -> Self {
+    pub fn with_refusal(self, reason: CredentialRefusal) -> Self {
         Self {
             refusal: Some(reason),
             ..self
@@ -117,10 +117,10 @@ impl AppError {
 
     /// Marks this error of an identity provider as a refusal for this reason, unless the provider does not respond.
     #[must_use]
-    pub fn with_provider_refusal(self, reason: RefusalReason) -> Self {
+    pub fn with_provider_refusal(self, reason: CredentialRefusal) -> Self {
         match self.kind {
             ErrorKind::Unauthenticated => self.with_refusal(reason),
-            ErrorKind::Forbidden => self.with_refusal(RefusalReason::NotAdmitted),
+            ErrorKind::Forbidden => self.with_refusal(CredentialRefusal::NotAdmitted),
             _ => self,
         }
     }

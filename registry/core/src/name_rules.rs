@@ -35,7 +35,7 @@ pub fn check_name(pointer: &str, name: &str) -> Result<()> {
 }
 
 /// Refuses an invalid name of a new account or group: a reserved one would be mistaken for its other meaning.
-pub fn check_new_name(pointer: &str, name: &str) -> Result<()> {
+pub fn check_unreserved_name(pointer: &str, name: &str) -> Result<()> {
     check_name(pointer, name)?;
     let mut reserved = RESERVED_NAMES.iter();
     if !reserved.any(|reserved| reserved.eq_ignore_ascii_case(name.trim())) {
@@ -72,13 +72,13 @@ mod tests {
                 format!(" {reserved} "),
             ] {
                 check_name("/name", &name).unwrap();
-                let refused = check_new_name("/name", &name).unwrap_err();
+                let refused = check_unreserved_name("/name", &name).unwrap_err();
                 assert_eq!(refused.kind, ErrorKind::Conflict, "{name}");
             }
             let other = format!("{reserved}s");
-            check_new_name("/name", &other).unwrap();
+            check_unreserved_name("/name", &other).unwrap();
         }
-        let odd = check_new_name("/name", "a/b").unwrap_err();
+        let odd = check_unreserved_name("/name", "a/b").unwrap_err();
         assert_eq!(odd.kind, ErrorKind::Invalid);
     }
 }

@@ -108,8 +108,11 @@ fn fetcher_configs(config: &Config) -> [FetcherConfig; 3] {
         key_hosts,
     };
     [
-        fetcher_config(config.crawler.guard(), config.crawler.key_hosts.clone()),
-        fetcher_config(config.identity.guard(), Vec::new()),
-        fetcher_config(config.federation.guard(), Vec::new()),
+        fetcher_config(
+            config.crawler.guard_config(),
+            config.crawler.key_hosts.clone(),
+        ),
+        fetcher_config(config.identity.guard_config(), Vec::new()),
+        fetcher_config(config.federation.guard_config(), Vec::new()),
     ]
 }

@@ -1,7 +1,7 @@
 //! Pages of lists: page sizes, and signed tokens with the start of the next page.
 
+use a2a_registry_api::deserialize_nonempty_parameter;
 use a2a_registry_api::limits::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, PageSize};
-use a2a_registry_api::nonempty_parameter;
 use data_encoding::BASE64URL_NOPAD;
 use ring::hmac;
 use serde::de::DeserializeOwned;
@@ -17,7 +17,7 @@ use crate::visibility::caller::Caller;
 #[serde(deny_unknown_fields)]
 pub struct PageRequest {
     /// Entries on the page, at most 100; by default 20.
-    #[serde(default, deserialize_with = "nonempty_parameter")]
+    #[serde(default, deserialize_with = "deserialize_nonempty_parameter")]
     #[param(value_type = Option<PageSize>, inline)]
     pub page_size: Option<u32>,
     /// `next_page_token` of the previous page.

@@ -40,9 +40,11 @@ async fn handle_json_rpc(
     body: web::Bytes,
 ) -> HttpResponse {
     let generation = agent.generation;
-    let call = match jsonrpc::parse_request(&body) {
+    let call = match jsonrpc::parse_rpc_request(&body) {
         Ok(call) => call,
-        Err((id, fault)) => return jsonrpc::error_response(&id, &fault.to_json_rpc(generation)),
+        Err((id, fault)) => {
+            return jsonrpc::rpc_error_response(&id, &fault.to_json_rpc(generation));
+        }
     };
     let result = check_protocol_version(generation, &request).and_then(|()| {
         let operation = generation
@@ -60,7 +62,7 @@ async fn handle_json_rpc(
                 .map(|event| jsonrpc::success_envelope(&call.id, event));
             event_stream_response(events)
         }
-        Err(fault) => jsonrpc::error_response(&call.id, &fault.to_json_rpc(generation)),
+        Err(fault) => jsonrpc::rpc_error_response(&call.id, &fault.to_json_rpc(generation)),
     }
 }
 

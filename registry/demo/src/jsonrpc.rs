@@ -15,7 +15,7 @@ pub(super) struct RpcRequest {
 }
 
 /// Parses a request. The error has the id for the response. A2A has no batches or positional parameters.
-pub(super) fn parse_request(body: &[u8]) -> Result<RpcRequest, (Value, RpcError)> {
+pub(super) fn parse_rpc_request(body: &[u8]) -> Result<RpcRequest, (Value, RpcError)> {
     let document: Value = serde_json::from_slice(body)
         .map_err(|error| (Value::Null, RpcError::invalid_json(&error)))?;
     let Value::Object(mut request) = document else {
@@ -60,7 +60,7 @@ pub(super) fn json_response(document: &Value) -> HttpResponse {
 }
 
 /// Builds the response to a failed request; `error` is the error object of the agent's version.
-pub(super) fn error_response(id: &Value, error: &Value) -> HttpResponse {
+pub(super) fn rpc_error_response(id: &Value, error: &Value) -> HttpResponse {
     json_response(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
 }
 
@@ -77,7 +77,8 @@ mod tests {
     #[test]
     fn a_request_is_read_with_its_id() {
         let call =
-            parse_request(br#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#).unwrap();
+            parse_rpc_request(br#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#)
+                .unwrap();
         assert_eq!((call.id, call.method.as_str()), (json!("x"), "m"));
         assert_eq!(Value::Object(call.params), json!({"a": 1}));
     }
@@ -106,7 +107,7 @@ mod tests {
                 json!("x"),
             ),
         ] {
-            let (seen, fault) = parse_request(body.as_bytes()).unwrap_err();
+            let (seen, fault) = parse_rpc_request(body.as_bytes()).unwrap_err();
             assert_eq!((fault.kind.0, seen), (code, id), "{body}");
         }
     }

@@ -102,12 +102,12 @@ impl DomainPatternSet {
     pub fn matches(&self, domain: &str) -> bool {
         let domain = domain.to_ascii_lowercase();
         let host = strip_port(&domain);
-        matches_patterns(&domain, &self.exact, &self.parents)
-            || matches_patterns(host, &self.exact_hosts, &self.parent_hosts)
+        matches_domain_patterns(&domain, &self.exact, &self.parents)
+            || matches_domain_patterns(host, &self.exact_hosts, &self.parent_hosts)
     }
 }
 
-fn matches_patterns(name: &str, exact: &HashSet<String>, parents: &HashSet<String>) -> bool {
+fn matches_domain_patterns(name: &str, exact: &HashSet<String>, parents: &HashSet<String>) -> bool {
     let mut dots = name.match_indices('.').filter(|(at, _)| *at > 0);
     exact.contains(name) || dots.any(|(at, _)| parents.contains(&name[at + 1..]))
 }

@@ -58,7 +58,7 @@ impl CoverageLevel {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Registrant {
+pub struct SourceRegistrant {
     /// The registering account; `None` for an anonymous client.
     pub account: Option<Uuid>,
     /// The account's role when it registered the source.
@@ -98,7 +98,7 @@ pub struct SourceCoverageFacts<'a> {
     pub answered_by: &'a str,
     /// Whether the domain's own catalog currently lists the URL.
     pub is_in_own_catalog: bool,
-    pub registrants: Vec<Registrant>,
+    pub registrants: Vec<SourceRegistrant>,
 }
 
 /// Whether only the domain controls the location of such a source, whoever registered it.
@@ -118,18 +118,18 @@ pub fn coverage_level(
         return CoverageLevel::Nomination;
     }
     let has_registrant =
-        |predicate: &dyn Fn(&Registrant) -> bool| source.registrants.iter().any(predicate);
+        |predicate: &dyn Fn(&SourceRegistrant) -> bool| source.registrants.iter().any(predicate);
     let is_exact = source.origin == domain.origin && source.answered_by == domain.origin;
     let vouched_owner = domain.vouched_owner.filter(|_| is_exact);
-    let by_owner = |registrant: &Registrant| {
+    let by_owner = |registrant: &SourceRegistrant| {
         registrant.account.is_some()
             && (registrant.account == domain.owner || registrant.account == vouched_owner)
     };
     if is_domain_controlled(source.kind) || source.is_in_own_catalog || has_registrant(&by_owner) {
         return CoverageLevel::Covered;
     }
-    let by_curator = |registrant: &Registrant| registrant.role.is_some_and(Role::is_staff);
-    let by_vouched = |registrant: &Registrant| {
+    let by_curator = |registrant: &SourceRegistrant| registrant.role.is_some_and(Role::is_staff);
+    let by_vouched = |registrant: &SourceRegistrant| {
         registrant
             .account
             .is_some_and(|account| domain.vouched_accounts.contains(&account))
@@ -194,7 +194,7 @@ mod tests {
             is_in_own_catalog: false,
             registrants: registrants
                 .iter()
-                .map(|&(account, role)| Registrant { account, role })
+                .map(|&(account, role)| SourceRegistrant { account, role })
                 .collect(),
         }
     }
@@ -366,7 +366,7 @@ mod tests {
                 ..source(SourceKind::Url, &[(Some(OWNER), Some(Role::Publisher))])
             };
             let of_other = SourceCoverageFacts {
-                registrants: vec![Registrant {
+                registrants: vec![SourceRegistrant {
                     account: None,
                     role: None,
                 }],

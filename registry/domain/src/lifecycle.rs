@@ -75,7 +75,7 @@ text_enum! {
 }
 
 /// The state that callers see for this lifecycle and these holds.
-pub fn effective_state(lifecycle: Lifecycle, holds: &[Hold]) -> ShownLifecycle {
+pub fn effective_lifecycle(lifecycle: Lifecycle, holds: &[Hold]) -> ShownLifecycle {
     match lifecycle {
         Lifecycle::Retired => ShownLifecycle::Retired,
         _ if !holds.is_empty() => ShownLifecycle::Suspended,
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_hold_hides_everything_but_retirement() {
         for &lifecycle in Lifecycle::ALL {
-            let shown_state = effective_state(lifecycle, &[Hold::Operator]);
+            let shown_state = effective_lifecycle(lifecycle, &[Hold::Operator]);
             let expected = if lifecycle == Lifecycle::Retired {
                 ShownLifecycle::Retired
             } else {

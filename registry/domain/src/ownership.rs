@@ -156,7 +156,7 @@ pub fn resolve_ownership(
 }
 
 /// The time of a domain's next check; `random` is in `0..1`.
-pub fn next_check_time(now: Timestamp, random: f64) -> Timestamp {
+pub fn next_domain_check_time(now: Timestamp, random: f64) -> Timestamp {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -273,11 +273,11 @@ mod tests {
 
     #[test]
     fn checks_are_a_day_apart_give_or_take_a_tenth() {
-        assert_eq!(next_check_time(START, 0.5), START.plus_micros(DAY));
+        assert_eq!(next_domain_check_time(START, 0.5), START.plus_micros(DAY));
         assert_eq!(
-            next_check_time(START, 0.0),
+            next_domain_check_time(START, 0.0),
             START.plus_micros(DAY - DAY / 10)
         );
-        assert!(next_check_time(START, 0.999).0 < START.plus_micros(DAY + DAY / 10).0);
+        assert!(next_domain_check_time(START, 0.999).0 < START.plus_micros(DAY + DAY / 10).0);
     }
 }

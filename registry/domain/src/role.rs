@@ -130,7 +130,7 @@ macro_rules! text_set {
         pub struct $name(BTreeSet<$member>);
 
         impl $name {
-            pub fn has(&self, member: $member) -> bool {
+            pub fn contains(&self, member: $member) -> bool {
                 self.0.contains(&member)
             }
 
@@ -144,12 +144,12 @@ macro_rules! text_set {
             }
 
             #[must_use]
-            pub fn within(&self, other: &Self) -> Self {
+            pub fn intersection(&self, other: &Self) -> Self {
                 Self(self.0.intersection(&other.0).copied().collect())
             }
 
             /// A value that the other set lacks, if any.
-            pub fn beyond(&self, other: &Self) -> Option<$member> {
+            pub fn first_not_in(&self, other: &Self) -> Option<$member> {
                 self.0.difference(&other.0).next().copied()
             }
         }
@@ -204,7 +204,7 @@ impl Roles {
             Role::Auditor,
             Role::Reader,
         ];
-        let main = by_weight.into_iter().find(|role| self.has(*role));
+        let main = by_weight.into_iter().find(|role| self.contains(*role));
         main.unwrap_or(Role::Reader)
     }
 

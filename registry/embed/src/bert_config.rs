@@ -60,13 +60,13 @@ struct BertConfigFile {
     num_hidden_layers: usize,
     num_attention_heads: usize,
     intermediate_size: usize,
-    #[serde(default = "gelu")]
+    #[serde(default = "default_activation_name")]
     hidden_act: String,
     max_position_embeddings: usize,
-    #[serde(default = "two")]
+    #[serde(default = "default_type_vocab_size")]
     type_vocab_size: usize,
     pad_token_id: Option<u32>,
-    #[serde(default = "tiny")]
+    #[serde(default = "default_layer_norm_eps")]
     layer_norm_eps: f64,
     position_embedding_type: Option<String>,
     is_decoder: Option<bool>,
@@ -74,15 +74,15 @@ struct BertConfigFile {
     name: Option<String>,
 }
 
-fn gelu() -> String {
+fn default_activation_name() -> String {
     "gelu".to_owned()
 }
 
-fn two() -> usize {
+fn default_type_vocab_size() -> usize {
     2
 }
 
-fn tiny() -> f64 {
+fn default_layer_norm_eps() -> f64 {
     1e-12
 }
 

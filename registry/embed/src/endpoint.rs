@@ -131,12 +131,12 @@ impl RemoteEncoder {
             })
         };
         let queries = build_lane(
-            request_limits(timeouts.query),
+            endpoint_fetch_limits(timeouts.query),
             MAX_CONCURRENT_QUERIES,
             MAX_QUERY_CHARS,
         )?;
         let cards = build_lane(
-            request_limits(timeouts.card),
+            endpoint_fetch_limits(timeouts.card),
             MAX_CONCURRENT_CARD_BATCHES,
             MAX_CARD_CHARS,
         )?;
@@ -166,7 +166,7 @@ impl RemoteEncoder {
 }
 
 /// The limits of a request. The endpoint may compute for the whole time, so the first byte has no shorter limit.
-fn request_limits(total: Duration) -> FetchLimits {
+fn endpoint_fetch_limits(total: Duration) -> FetchLimits {
     FetchLimits {
         first_byte: total,
         total,

@@ -68,7 +68,7 @@ pub fn install_model(data_dir: &Path, source: &Path) -> Result<ModelInstallation
     }
     let model = read_installed_model(&target, true);
     if !was_current {
-        select_model(&models, &target)?;
+        set_current_model(&models, &target)?;
     }
     Ok(ModelInstallation {
         model,
@@ -116,7 +116,7 @@ fn write_model(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
     Ok(())
 }
 
-fn select_model(models: &Path, model: &Path) -> Result<(), ModelError> {
+fn set_current_model(models: &Path, model: &Path) -> Result<(), ModelError> {
     let path = models.join(CURRENT_FILE);
     let write_name = || -> std::io::Result<()> {
         let mut file = tempfile::Builder::new()
@@ -191,6 +191,6 @@ fn create_private_folder(folder: &Path) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn make_private(folder: &Path) -> std::io::Result<()> {
+fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)
 }

@@ -72,7 +72,7 @@ pub fn list_installed_models(data_dir: &Path) -> Result<Vec<InstalledModel>, Mod
     for entry in entries {
         let entry = entry.map_err(ModelError::unreadable(&models))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if is_short_id(&name) {
+        if is_short_model_id(&name) {
             names.push(name);
         }
     }
@@ -130,7 +130,7 @@ fn read_current_model_name(models: &Path) -> Result<Option<String>, ModelError> 
         return Ok(None);
     };
     let name = text.trim_end();
-    if !is_short_id(name) {
+    if !is_short_model_id(name) {
         return Err(ModelError::Damaged {
             path,
             what: "names no model".to_owned(),
@@ -140,7 +140,7 @@ fn read_current_model_name(models: &Path) -> Result<Option<String>, ModelError> 
 }
 
 /// Whether a text is a valid name of a model folder, and so cannot point elsewhere.
-fn is_short_id(name: &str) -> bool {
+fn is_short_model_id(name: &str) -> bool {
     let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     name.len() == SHORT_ID_CHARS && name.bytes().all(hexadecimal)
 }

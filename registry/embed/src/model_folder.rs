@@ -116,7 +116,7 @@ impl ModelFiles {
     ) -> Result<Self, ModelError> {
         let mut settings = Vec::new();
         let mut read_optional = |name: &str| -> Result<Option<Vec<u8>>, ModelError> {
-            let bytes = read_file(folder, name, MAX_SETTINGS_BYTES, symlinks)?;
+            let bytes = read_model_file(folder, name, MAX_SETTINGS_BYTES, symlinks)?;
             settings.extend(bytes.iter().map(|bytes| (name.to_owned(), bytes.clone())));
             Ok(bytes)
         };
@@ -148,13 +148,13 @@ impl ModelFiles {
             in_network_folder(WEIGHTS_FILE),
         ];
         let read_required = |path: &str, limit| {
-            read_file(folder, path, limit, symlinks)?
+            read_model_file(folder, path, limit, symlinks)?
                 .ok_or_else(|| ModelError::Missing(path.to_owned()))
         };
         let tokenizer = read_required(&paths[0], MAX_TOKENIZER_BYTES)?;
         let weights = read_required(&paths[1], MAX_WEIGHTS_BYTES)?;
         let configured_name = config.name.as_deref().map_or("", str::trim);
-        let name = sanitize_name(if configured_name.is_empty() {
+        let name = sanitize_model_name(if configured_name.is_empty() {
             fallback_name
         } else {
             configured_name
@@ -220,7 +220,7 @@ fn parse_module_folders(bytes: &[u8]) -> Result<(String, Option<String>), ModelE
             // Every vector is normalized here anyway.
             "Normalize" => continue,
             _ => {
-                let kind = sanitize_name(kind);
+                let kind = sanitize_model_name(kind);
                 return Err(ModelError::unsupported(
                     MODULES_FILE,
                     format!("it names a step of type {kind}, which is not supported"),
@@ -261,7 +261,7 @@ fn join_path(folder: &str, name: &str) -> String {
 }
 
 /// The bytes of a file in the folder; `None` if it does not exist.
-fn read_file(
+fn read_model_file(
     folder: &Path,
     name: &str,
     limit: u64,
@@ -301,7 +301,7 @@ fn read_file(
 }
 
 /// An untrusted name in visible characters, cut at [`MAX_MODEL_NAME_CHARS`].
-pub(super) fn sanitize_name(name: &str) -> String {
+pub(super) fn sanitize_model_name(name: &str) -> String {
     let characters = name
         .chars()
         .take(MAX_MODEL_NAME_CHARS)

@@ -48,7 +48,7 @@ struct AtomEntry {
 
 /// Creates a feed for the caller, or a new URL for the existing feed, which invalidates the old URL. The feed never
 /// shows more than the caller may see at the time.
-pub async fn feed_renew(context: &AppContext, caller: &Caller) -> Result<CreatedFeed> {
+pub async fn review_feed_renew(context: &AppContext, caller: &Caller) -> Result<CreatedFeed> {
     let account = caller.require_permission(Permission::Read)?;
     let secret = random_secret(context);
     let write = context.store.begin_write().await?;
@@ -70,7 +70,7 @@ pub async fn feed_renew(context: &AppContext, caller: &Caller) -> Result<Created
     })
 }
 
-pub async fn feed_revoke(context: &AppContext, caller: &Caller) -> Result<()> {
+pub async fn review_feed_revoke(context: &AppContext, caller: &Caller) -> Result<()> {
     let account = caller.require_permission(Permission::Read)?;
     let write = context.store.begin_write().await?;
     if !write.delete_feed(account.id).await? {
@@ -83,7 +83,7 @@ pub async fn feed_revoke(context: &AppContext, caller: &Caller) -> Result<()> {
 }
 
 /// Creation time of the caller's feed URL; `None` without a feed.
-pub(crate) async fn feed_created_at(
+pub(crate) async fn review_feed_created_at(
     context: &AppContext,
     caller: &Caller,
 ) -> Result<Option<Timestamp>> {
@@ -92,7 +92,7 @@ pub(crate) async fn feed_created_at(
     Ok(row.map(|row| Timestamp(row.created_at)))
 }
 
-pub(crate) async fn load_atom_feed(context: &AppContext, secret: &str) -> Result<AtomFeed> {
+pub(crate) async fn load_review_feed(context: &AppContext, secret: &str) -> Result<AtomFeed> {
     let caller = authenticate_feed_reader(context, secret).await?;
     let caller = caller.ok_or_else(AppError::no_resource)?;
     let account = caller.require_permission(Permission::Read)?;
@@ -104,35 +104,37 @@ pub(crate) async fn load_atom_feed(context: &AppContext, secret: &str) -> Result
         .map(|agent| (agent.id, agent.domain))
         .collect();
     let registry = context.config.public_url();
-    let reviews = reviews.iter().map(|review| review_entry(&registry, review));
+    let reviews = reviews
+        .iter()
+        .map(|review| review_atom_entry(&registry, review));
     let news = news
         .iter()
-        .map(|news| news_entry(&registry, news, &domains));
+        .map(|news| news_atom_entry(&registry, news, &domains));
     let mut entries: Vec<AtomEntry> = reviews.chain(news).collect();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.at));
     let updated = entries.first().map_or(Timestamp(0), |entry| entry.at);
     Ok(AtomFeed {
         id: account.id,
-        account: xml_line(&account.name),
+        account: xml_safe_line(&account.name),
         registry,
         updated: updated.to_rfc3339(),
         entries,
     })
 }
 
-fn review_entry(registry: &str, review: &Review) -> AtomEntry {
+fn review_atom_entry(registry: &str, review: &Review) -> AtomEntry {
     let link = format!("{registry}/reviews/{}", review.id);
     let named = format!("{} at {}", review.name, review.domain);
     AtomEntry {
         id: link.clone(),
-        title: xml_line(&format!("Review to decide: {named}")),
+        title: xml_safe_line(&format!("Review to decide: {named}")),
         link,
         at: review.created_at,
         updated: review.created_at.to_rfc3339(),
         by: review
             .submitter
             .as_deref()
-            .map_or_else(String::new, xml_line),
+            .map_or_else(String::new, xml_safe_line),
         text: match review.due {
             Some(due) => format!("Due {}", due.to_rfc3339()),
             None => String::new(),
@@ -140,7 +142,7 @@ fn review_entry(registry: &str, review: &Review) -> AtomEntry {
     }
 }
 
-fn news_entry(registry: &str, news: &News, domains: &HashMap<Uuid, String>) -> AtomEntry {
+fn news_atom_entry(registry: &str, news: &News, domains: &HashMap<Uuid, String>) -> AtomEntry {
     let link = match news.review {
         Some(review) => format!("{registry}/reviews/{review}"),
         None => format!("{registry}/agents/{}/", news.agent),
@@ -154,17 +156,20 @@ fn news_entry(registry: &str, news: &News, domains: &HashMap<Uuid, String>) -> A
     AtomEntry {
         // Two events of the same kind on the same agent have different times.
         id: format!("{link}#{}-{}", news.kind, news.at.0),
-        title: xml_line(&format!("{what}: an agent of {domain}")),
+        title: xml_safe_line(&format!("{what}: an agent of {domain}")),
         link,
         at: news.at,
         updated: news.at.to_rfc3339(),
-        by: xml_line(&news.by),
-        text: replace_invalid_xml(text::block(news.text.as_deref().unwrap_or_default(), BLOCK)),
+        by: xml_safe_line(&news.by),
+        text: replace_invalid_xml(text::multiline_text(
+            news.text.as_deref().unwrap_or_default(),
+            BLOCK,
+        )),
     }
 }
 
-fn xml_line(text: &str) -> String {
-    replace_invalid_xml(text::line(text, LINE))
+fn xml_safe_line(text: &str) -> String {
+    replace_invalid_xml(text::single_line(text, LINE))
 }
 
 /// Replaces the two characters that XML excludes and that are not hidden characters.

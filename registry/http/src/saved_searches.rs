@@ -36,7 +36,7 @@ pub async fn saved_search_put(
 ) -> Result<SavedSearch> {
     let account = caller.require_permission(Permission::Read)?;
     check_name("/name", &new.name)?;
-    let query = canonical_query(context, caller, &new.query).await?;
+    let query = canonical_search_query(context, caller, &new.query).await?;
     let write = context.store.begin_write().await?;
     // The lock serializes concurrent saves for the count.
     write.lock_accounts().await?;
@@ -79,7 +79,11 @@ fn saved_search_view(row: saved_search::Model) -> SavedSearch {
 }
 
 /// Canonical parameters of a search, without page and field selection. Fails if the search is not valid now.
-async fn canonical_query(context: &AppContext, caller: &Caller, text: &str) -> Result<String> {
+async fn canonical_search_query(
+    context: &AppContext,
+    caller: &Caller,
+    text: &str,
+) -> Result<String> {
     let invalid = |detail: String| AppError::invalid("/query", detail);
     if text.chars().count() > MAX_SAVED_SEARCH_CHARS {
         return Err(invalid(format!(

@@ -23,8 +23,8 @@ pub use policy::{Effect, Policy, PolicyMode, PolicyText};
 pub use policy_error::PolicyError;
 pub use policy_matches::PolicyMatches;
 pub use policy_set::{
-    MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA, cost_errors,
-    format_policy,
+    MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA, format_policy,
+    policy_set_cost_errors,
 };
 pub use principal::{ANONYMOUS_ACCOUNT, Principal, PrincipalScope};
 pub use templates::TEMPLATES;

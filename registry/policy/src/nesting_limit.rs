@@ -85,7 +85,7 @@ fn skip_string_literal(rest: &mut impl Iterator<Item = char>) -> usize {
 }
 
 /// Whether a text is nested too deeply to be parsed.
-pub(crate) fn is_too_deep(text: &str) -> bool {
+pub(crate) fn is_nested_too_deeply(text: &str) -> bool {
     let size = PolicyTextSize::measure(text);
     size.depth > MAX_BRACKETS || size.operators > MAX_OPERATORS
 }
@@ -110,13 +110,15 @@ mod tests {
             "!".repeat(many),
             "if ".repeat(many),
         ] {
-            assert!(is_too_deep(&deep));
-            assert!(!is_too_deep(&format!("\"\\\"{deep}\" // \"{deep}\n true")));
-            assert!(is_too_deep(&format!("// \"\n{deep}")));
+            assert!(is_nested_too_deeply(&deep));
+            assert!(!is_nested_too_deeply(&format!(
+                "\"\\\"{deep}\" // \"{deep}\n true"
+            )));
+            assert!(is_nested_too_deeply(&format!("// \"\n{deep}")));
         }
-        assert!(!is_too_deep(&"(".repeat(MAX_BRACKETS)));
-        assert!(!is_too_deep(&"[]".repeat(many)));
-        assert!(!is_too_deep(&"+".repeat(MAX_OPERATORS)));
+        assert!(!is_nested_too_deeply(&"(".repeat(MAX_BRACKETS)));
+        assert!(!is_nested_too_deeply(&"[]".repeat(many)));
+        assert!(!is_nested_too_deeply(&"+".repeat(MAX_OPERATORS)));
     }
 
     #[test]

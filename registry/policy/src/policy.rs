@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::action::Action;
-use crate::nesting_limit::{MAX_BRACKETS, MAX_OPERATORS, is_too_deep};
+use crate::nesting_limit::{MAX_BRACKETS, MAX_OPERATORS, is_nested_too_deeply};
 use crate::policy_error::PolicyError;
 use crate::principal::PrincipalScope;
 
@@ -94,7 +94,7 @@ impl Policy {
                 "a policy identifier must have 1 to 64 characters of a to z, digits, `.`, `_` and `-`, and begin with a letter or a digit",
             ));
         }
-        if is_too_deep(text) {
+        if is_nested_too_deeply(text) {
             return Err(error_at_start(&format!(
                 "a policy may have at most {MAX_BRACKETS} nested brackets and {MAX_OPERATORS} operator characters; use a list with `contains` instead of many comparisons"
             )));
@@ -107,7 +107,7 @@ impl Policy {
                 |first| PolicyError::from_diagnostic(id, text, first),
             )
         })?;
-        let mode = parse_mode(&parsed).map_err(|other| {
+        let mode = parse_policy_mode(&parsed).map_err(|other| {
             error_at_start(&format!(
                 "`@mode` must be \"off\", \"dry_run\" or \"enforce\", not {other:?}"
             ))
@@ -171,7 +171,7 @@ fn is_policy_id(id: &str) -> bool {
             .all(|byte| is_alphanumeric(*byte) || b"._-".contains(byte))
 }
 
-fn parse_mode(policy: &CedarPolicy) -> Result<PolicyMode, String> {
+fn parse_policy_mode(policy: &CedarPolicy) -> Result<PolicyMode, String> {
     match policy.annotation("mode") {
         None | Some("enforce") => Ok(PolicyMode::Enforce),
         Some("dry_run") => Ok(PolicyMode::DryRun),

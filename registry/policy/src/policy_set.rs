@@ -10,7 +10,7 @@ use cedar_policy::{
 
 use crate::action::Action;
 use crate::agent_attributes::{AgentAttributes, CollectionMembership, domain_entities};
-use crate::nesting_limit::{PolicyTextSize, is_too_deep, run_with_large_stack};
+use crate::nesting_limit::{PolicyTextSize, is_nested_too_deeply, run_with_large_stack};
 use crate::policy::{Effect, Policy, PolicyMode, PolicyText, entity_uid};
 use crate::policy_error::PolicyError;
 use crate::policy_matches::PolicyMatches;
@@ -80,7 +80,7 @@ impl PolicySet {
         custom: &[PolicyText],
         defaults: &[PolicyText],
     ) -> Result<Self, Vec<PolicyError>> {
-        let mut errors = check_limits(custom);
+        let mut errors = check_policy_set_limits(custom);
         let mut policies = Vec::with_capacity(custom.len() + defaults.len());
         if errors.is_empty() {
             let is_replaced =
@@ -242,7 +242,7 @@ impl PolicySet {
             return matches;
         }
         let Ok((request, entities)) =
-            resource().and_then(|resource| build_request(action, resource))
+            resource().and_then(|resource| cedar_request_with_entities(action, resource))
         else {
             let all = policies.match_probes.policies();
             matches.failed = all
@@ -296,16 +296,16 @@ fn parse_policy_index(probe_id: &PolicyId) -> Option<u16> {
 }
 
 /// The request and entities with which Cedar evaluates conditions. No condition depends on the principal.
-fn build_request(
+fn cedar_request_with_entities(
     action: Action,
     (id, entities): (EntityUid, Vec<Entity>),
 ) -> Result<(Request, Entities), String> {
     let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
-    let request = new_request(entity_uid("Account", ANONYMOUS_ACCOUNT)?, action, id)?;
+    let request = new_cedar_request(entity_uid("Account", ANONYMOUS_ACCOUNT)?, action, id)?;
     Ok((request, entities))
 }
 
-fn new_request(
+fn new_cedar_request(
     principal: EntityUid,
     action: Action,
     resource: EntityUid,
@@ -316,7 +316,7 @@ fn new_request(
 }
 
 /// Errors of a set that is too large or contains an identifier twice.
-fn check_limits(texts: &[PolicyText]) -> Vec<PolicyError> {
+fn check_policy_set_limits(texts: &[PolicyText]) -> Vec<PolicyError> {
     let mut errors = Vec::new();
     if let Some(text) = texts.get(MAX_POLICIES) {
         let message = format!(
@@ -346,7 +346,7 @@ fn check_limits(texts: &[PolicyText]) -> Vec<PolicyError> {
 }
 
 /// Errors of a set that takes too long to parse or evaluate. Sets stored before this limit existed are still loaded.
-pub fn cost_errors(texts: &[PolicyText]) -> Vec<PolicyError> {
+pub fn policy_set_cost_errors(texts: &[PolicyText]) -> Vec<PolicyError> {
     let (mut terms, mut pattern_chars) = (0, 0);
     for text in texts {
         let size = PolicyTextSize::measure(&text.text);
@@ -423,7 +423,7 @@ fn validate_against_schema<'a>(
 
 /// Formats a policy's text in Cedar's standard style.
 pub fn format_policy(text: &str) -> Result<String, String> {
-    if is_too_deep(text) {
+    if is_nested_too_deeply(text) {
         return Err("the policy is nested too deeply".to_owned());
     }
     let format = || {

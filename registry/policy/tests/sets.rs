@@ -7,7 +7,7 @@ use std::sync::Arc;
 use a2a_registry_policy::{
     Action, AgentAttributes, CollectionMembership, Effect, MAX_PATTERN_CHARS, MAX_POLICIES,
     MAX_POLICY_BYTES, MAX_TERMS, PolicyError, PolicyMode, PolicySet, PolicyText, Principal,
-    PrincipalScope, cost_errors, format_policy,
+    PrincipalScope, format_policy, policy_set_cost_errors,
 };
 
 fn written(policies: &[(&str, &str)]) -> Vec<PolicyText> {
@@ -749,10 +749,10 @@ fn what_a_set_costs_is_bounded() {
     let patterns = |chars: usize| of(format!("resource.domain like \"{}\"", "x".repeat(chars)));
     let half = MAX_PATTERN_CHARS / 2;
     assert_eq!(
-        cost_errors(&written(&[("a", &patterns(half)), ("b", &patterns(half))])),
+        policy_set_cost_errors(&written(&[("a", &patterns(half)), ("b", &patterns(half))])),
         []
     );
-    let faults = cost_errors(&written(&[
+    let faults = policy_set_cost_errors(&written(&[
         ("a", &patterns(half)),
         ("b", &patterns(half + 1)),
         ("c", "permit (principal, action, resource);"),
@@ -764,7 +764,7 @@ fn what_a_set_costs_is_bounded() {
         "resource.domain == \"{}\"",
         "x".repeat(MAX_PATTERN_CHARS + 1)
     ));
-    assert_eq!(cost_errors(&written(&[("a", &long)])), []);
+    assert_eq!(policy_set_cost_errors(&written(&[("a", &long)])), []);
     // Eight words stand around the numbers.
     let list = |terms: usize| {
         let numbers = vec!["1"; terms - 8].join(",");
@@ -772,8 +772,8 @@ fn what_a_set_costs_is_bounded() {
     };
     let most = list(MAX_TERMS / 5);
     let mut lists: Vec<(&str, &str)> = ["a", "b", "c", "d", "e"].map(|id| (id, &*most)).to_vec();
-    assert_eq!(cost_errors(&written(&lists)), []);
+    assert_eq!(policy_set_cost_errors(&written(&lists)), []);
     lists.push(("last", "permit (principal, action, resource);"));
-    let faults = cost_errors(&written(&lists));
+    let faults = policy_set_cost_errors(&written(&lists));
     assert_eq!(faults[0].policy, "last", "{faults:?}");
 }

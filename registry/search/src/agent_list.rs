@@ -10,7 +10,7 @@ use tantivy::{DocAddress, DocId, Score, Searcher, SegmentOrdinal, SegmentReader}
 use super::Index;
 use super::agent_id_reader::AgentIdReader;
 use super::error::IndexError;
-use super::filter::filter_clauses;
+use super::filter::build_filter_clauses;
 use super::filtered_query::FilteredQuery;
 use super::keys::IDENTIFIER_COLUMN;
 use super::page_collector::count_smaller_terms;
@@ -30,7 +30,7 @@ pub enum ListSortKey {
 const KEY_COUNT: usize = 4;
 
 #[derive(Debug, Clone, Default)]
-pub struct ListRequest {
+pub struct AgentListRequest {
     pub filters: Filters,
     pub visible_to: Vec<String>,
     /// Only agents first seen after this time; microseconds since 1970 UTC.
@@ -56,7 +56,7 @@ pub enum ListSortValue {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListRow {
+pub struct AgentListRow {
     /// The rendered hit, without separately rendered skills.
     pub hit: Vec<u8>,
     /// The entry rendered for catalogs; empty if they do not list the agent.
@@ -66,13 +66,13 @@ pub struct ListRow {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IndexListResponse {
-    pub rows: Vec<ListRow>,
+pub struct AgentListResponse {
+    pub rows: Vec<AgentListRow>,
     pub total: u64,
     pub has_more: bool,
 }
 
-impl ListRequest {
+impl AgentListRequest {
     /// The effective keys in order: the requested ones, each only once, then the identifier.
     pub fn full_sort_order(&self) -> Vec<(ListSortKey, bool)> {
         let mut sort_order: Vec<(ListSortKey, bool)> = Vec::with_capacity(KEY_COUNT);
@@ -89,7 +89,7 @@ impl ListRequest {
 impl Index {
     /// Lists agents. Fails like [`search`](Self::search), and with [`IndexError::PositionMismatch`] for a position in
     /// another order.
-    pub fn list(&self, request: &ListRequest) -> Result<IndexListResponse, IndexError> {
+    pub fn list_agents(&self, request: &AgentListRequest) -> Result<AgentListResponse, IndexError> {
         if request.limit > MAX_HITS {
             return Err(IndexError::TooMany {
                 what: "hits",
@@ -109,21 +109,21 @@ impl Index {
         }
         let inner = &*self.0;
         let view = inner.current_view()?;
-        let filters = filter_clauses(&inner.fields, &request.filters)?;
+        let filters = build_filter_clauses(&inner.fields, &request.filters)?;
         let filter = inner.document_filter(&view, filters, &request.visible_to);
-        let collector = ListCollector {
+        let collector = AgentListCollector {
             sort_order: &sort_order,
             request,
         };
         let query = FilteredQuery::new(None, filter);
         let (total, mut rows) = view.searcher.search(&query, &collector)?;
-        rows.sort_unstable_by(|one, other| compare_positions(&sort_order, &one.0, &other.0));
+        rows.sort_unstable_by(|one, other| compare_list_positions(&sort_order, &one.0, &other.0));
         let mut has_more = rows.len() > request.limit;
         rows.truncate(request.limit);
-        let mut page: Vec<ListRow> = Vec::with_capacity(rows.len());
+        let mut page: Vec<AgentListRow> = Vec::with_capacity(rows.len());
         let mut bytes_left = request.max_bytes.unwrap_or(usize::MAX);
         for (place, address) in rows {
-            let row = load_row(&view.searcher, &inner.fields, place, address)?;
+            let row = load_agent_list_row(&view.searcher, &inner.fields, place, address)?;
             let bytes = row.hit.len() + row.entry.len();
             if bytes > bytes_left && !page.is_empty() {
                 has_more = true;
@@ -132,7 +132,7 @@ impl Index {
             bytes_left = bytes_left.saturating_sub(bytes);
             page.push(row);
         }
-        Ok(IndexListResponse {
+        Ok(AgentListResponse {
             rows: page,
             total,
             has_more,
@@ -140,21 +140,21 @@ impl Index {
     }
 }
 
-fn load_row(
+fn load_agent_list_row(
     searcher: &Searcher,
     fields: &super::schema::IndexFields,
     position: Vec<ListSortValue>,
     address: DocAddress,
-) -> Result<ListRow, IndexError> {
+) -> Result<AgentListRow, IndexError> {
     let stored: tantivy::TantivyDocument = searcher.doc(address)?;
-    Ok(ListRow {
+    Ok(AgentListRow {
         hit: rendered_hit(&stored, fields).to_vec(),
         entry: rendered_catalog_entry(&stored, fields).to_vec(),
         position,
     })
 }
 
-fn compare_positions(
+fn compare_list_positions(
     sort_order: &[(ListSortKey, bool)],
     left: &[ListSortValue],
     right: &[ListSortValue],
@@ -174,9 +174,9 @@ fn compare_positions(
 /// The ranks of a document by the keys of an order; the smallest come first.
 type RankTuple = [u64; KEY_COUNT];
 
-struct ListCollector<'a> {
+struct AgentListCollector<'a> {
     sort_order: &'a [(ListSortKey, bool)],
-    request: &'a ListRequest,
+    request: &'a AgentListRequest,
 }
 
 enum SortKeyColumn {
@@ -185,7 +185,7 @@ enum SortKeyColumn {
 }
 
 /// The first documents of a segment, and the number of its matches.
-struct SegmentListCollector {
+struct AgentListSegmentCollector {
     ordinal: SegmentOrdinal,
     keys: Vec<(SortKeyColumn, bool)>,
     times: [(Column<i64>, Option<i64>); 2],
@@ -257,15 +257,15 @@ fn apply_sort_direction(rank: u64, descending: bool) -> u64 {
     if descending { !rank } else { rank }
 }
 
-impl Collector for ListCollector<'_> {
+impl Collector for AgentListCollector<'_> {
     type Fruit = (u64, Vec<PositionedDocument>);
-    type Child = SegmentListCollector;
+    type Child = AgentListSegmentCollector;
 
     fn for_segment(
         &self,
         ordinal: SegmentOrdinal,
         reader: &SegmentReader,
-    ) -> tantivy::Result<SegmentListCollector> {
+    ) -> tantivy::Result<AgentListSegmentCollector> {
         let keys = self
             .sort_order
             .iter()
@@ -284,7 +284,7 @@ impl Collector for ListCollector<'_> {
             }
         };
         let fast = reader.fast_fields();
-        Ok(SegmentListCollector {
+        Ok(AgentListSegmentCollector {
             ordinal,
             keys,
             times: [
@@ -317,7 +317,7 @@ impl Collector for ListCollector<'_> {
     }
 }
 
-impl SegmentCollector for SegmentListCollector {
+impl SegmentCollector for AgentListSegmentCollector {
     type Fruit = tantivy::Result<(u64, Vec<PositionedDocument>)>;
 
     fn collect(&mut self, document: DocId, _: Score) {

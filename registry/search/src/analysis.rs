@@ -174,7 +174,7 @@ pub(super) fn split_query_words(text: &str) -> impl Iterator<Item = IndexedWord>
     pieces.filter(|piece| !piece.is_single_char && !piece.exact.is_empty())
 }
 
-pub(super) fn has_word(text: &str) -> bool {
+pub(super) fn has_any_word(text: &str) -> bool {
     split_query_words(text).next().is_some()
 }
 

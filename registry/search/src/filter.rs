@@ -292,7 +292,7 @@ pub(super) fn lookup_clause(fields: &IndexFields, key: &str) -> FilterClause {
     any_term_clause(std::iter::once(fields.keys.term(KeyKind::Lookup, key)))
 }
 
-pub(super) fn filter_clauses(
+pub(super) fn build_filter_clauses(
     fields: &IndexFields,
     filters: &Filters,
 ) -> Result<Vec<FilterClause>, IndexError> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::analysis::{IndexedWord, QueryWord, push_span_words, word_spans};
 use super::languages::{LanguageSet, strip_stem_mark};
 use super::response::Highlight;
-use super::text_layout::{AgentTextKind, split_texts, stored_languages};
+use super::text_layout::{AgentTextKind, split_agent_texts, stored_agent_languages};
 use super::word_prefix_scan::{WordPrefixSet, WordStartBlocks};
 
 const MAX_HIGHLIGHTS: usize = 6;
@@ -80,12 +80,12 @@ impl Highlighter {
         let mut highlights = Vec::new();
         let mut agent_texts: Vec<(AgentTextKind, usize, &str)> = Vec::new();
         let mut start = 0;
-        for (kind, text) in split_texts(joined_texts) {
+        for (kind, text) in split_agent_texts(joined_texts) {
             // A mark of one byte precedes each text.
             agent_texts.push((kind, start + 1, text));
             start += 1 + text.len();
         }
-        let languages = stored_languages(joined_texts);
+        let languages = stored_agent_languages(joined_texts);
         agent_texts.drain(..usize::from(!languages.is_empty()));
         // The agent's name is stored after its skills but shown before them.
         if let Some(name) = agent_texts

@@ -5,7 +5,7 @@ use tantivy::collector::Count;
 use tantivy::query::Query;
 
 use super::error::IndexError;
-use super::filter::{FilterClause, filter_clauses};
+use super::filter::{FilterClause, build_filter_clauses};
 use super::filtered_query::FilteredQuery;
 use super::prepared_query::PreparedQuery;
 use super::query_parser::{ParsedQuery, QueryPart};
@@ -87,7 +87,7 @@ impl IndexInner {
     ) -> Result<Vec<Hint>, IndexError> {
         let view = &prepared.view;
         let mut hints = Vec::new();
-        let default_clauses = filter_clauses(&self.fields, &Filters::default())?;
+        let default_clauses = build_filter_clauses(&self.fields, &Filters::default())?;
         let mut visible = LazyVisibleAgents::new(self.document_filter(
             view,
             default_clauses.clone(),
@@ -128,7 +128,7 @@ impl IndexInner {
             query: &prepared.query,
         };
         let without = |filters: &Filters, parsed: &ParsedQuery| -> Result<u64, IndexError> {
-            let conditions = self.all_clauses(filters, parsed)?;
+            let conditions = self.filter_and_query_clauses(filters, parsed)?;
             self.count_matches(
                 request,
                 &prepared.view,

@@ -20,7 +20,9 @@ use super::facets::RequestedFacets;
 use super::filtered_query::FilteredQuery;
 use super::hybrid_score::{HybridMode, HybridScore, TextScoreScale};
 use super::page_collector::{CollectedPage, PageCollector, SortKey};
-use super::page_entry::{PageEntry, compare_positions, mark_weak_entries, refresh_page_position};
+use super::page_entry::{
+    PageEntry, compare_sort_positions, mark_weak_entries, refresh_page_position,
+};
 use super::request::{SortPosition, SortValue};
 use super::rescore::{RESCORED_COUNT, Rescorer};
 use super::semantic_neighbors::SemanticNeighbors;
@@ -59,7 +61,7 @@ pub(super) fn rank_hybrid(
     let entries = &mut collected.entries;
     entries.append(&mut collected.neighbors);
     let read_count = entries.len();
-    entries.sort_by(|left, right| compare_positions(&left.position, &right.position));
+    entries.sort_by(|left, right| compare_sort_positions(&left.position, &right.position));
     let rescored_count = entries
         .iter()
         .take(RESCORED_COUNT)
@@ -77,12 +79,12 @@ pub(super) fn rank_hybrid(
     for entry in entries.iter_mut() {
         hybrid.combine_scores(searcher, entry, scale);
     }
-    entries.sort_by(|left, right| compare_positions(&left.position, &right.position));
+    entries.sort_by(|left, right| compare_sort_positions(&left.position, &right.position));
     if let Some(after) = &page.after {
         let after = &refresh_page_position(after, entries);
         let known_addresses: HashSet<DocAddress> =
             entries.iter().map(|entry| entry.address).collect();
-        entries.retain(|entry| compare_positions(after, &entry.position).is_lt());
+        entries.retain(|entry| compare_sort_positions(after, &entry.position).is_lt());
         if collected.group_count > read_count as u64 {
             let deepest = deepest.unwrap_or(Score::MAX);
             let more_entries = collect_further_matches(
@@ -94,7 +96,7 @@ pub(super) fn rank_hybrid(
                 &known_addresses,
             )?;
             entries.extend(more_entries);
-            entries.sort_by(|left, right| compare_positions(&left.position, &right.position));
+            entries.sort_by(|left, right| compare_sort_positions(&left.position, &right.position));
         }
     }
     entries.truncate(page.limit);
@@ -149,7 +151,7 @@ fn collect_further_matches(
         entries
             .iter_mut()
             .for_each(|entry| hybrid.combine_scores(searcher, entry, scale));
-        entries.retain(|entry| compare_positions(after, &entry.position).is_lt());
+        entries.retain(|entry| compare_sort_positions(after, &entry.position).is_lt());
         if is_exhausted || entries.len() >= page.limit {
             return Ok(entries);
         }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::document::AgentDocument;
 use super::error::IndexError;
 use super::merge_policy::LevelMergePolicy;
-use super::schema::{IndexFields, layout_analyzer};
+use super::schema::{IndexFields, agent_text_analyzer};
 use super::small_commit::{self, MAX_SMALL_COMMIT};
 
 /// Block size in bytes of the compressed hits: small, because a page reads single hits from the whole segment.
@@ -75,7 +75,7 @@ impl IndexFolder {
     }
 
     fn with_reader(name: String, path: PathBuf, index: tantivy::Index) -> Result<Self, IndexError> {
-        let (layout, analyzer) = layout_analyzer();
+        let (layout, analyzer) = agent_text_analyzer();
         index.tokenizers().register(layout, analyzer);
         let reader = index
             .reader_builder()
@@ -149,7 +149,7 @@ pub(super) fn replace_agents(
     }
     let are_few_deleted = deletes.len() < BULK_DELETE_COUNT;
     if are_few_deleted && (1..=MAX_SMALL_COMMIT).contains(&upserts.len()) {
-        return small_commit::replace_agents(writer, fields, upserts, deletes);
+        return small_commit::replace_agent_documents(writer, fields, upserts, deletes);
     }
     if are_few_deleted {
         for id in deletes {

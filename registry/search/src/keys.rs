@@ -105,7 +105,7 @@ impl KeyKind {
     }
 }
 
-pub(super) fn value_of_key(key: &[u8]) -> &[u8] {
+pub(super) fn strip_key_kind(key: &[u8]) -> &[u8] {
     key.get(KIND_BYTES..).unwrap_or_default()
 }
 

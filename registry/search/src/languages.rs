@@ -33,7 +33,7 @@ impl Language {
     }
 
     /// The language's letter in an index, and after the mark of its stems.
-    const fn index_letter(self) -> char {
+    const fn code_letter(self) -> char {
         match self {
             Self::German => 'g',
             Self::French => 'f',
@@ -87,7 +87,7 @@ impl LanguageSet {
     pub fn from_dictionary(terms: &TermDictionary) -> io::Result<Self> {
         let mut found = Self::NONE;
         for language in Language::ALL {
-            let begin = format!("{STEM_MARK}{}", language.index_letter());
+            let begin = format!("{STEM_MARK}{}", language.code_letter());
             let mut stems = terms.range().ge(&begin).into_stream()?;
             if stems.advance() && stems.key().starts_with(begin.as_bytes()) {
                 found.0 |= language.bit();
@@ -97,11 +97,11 @@ impl LanguageSet {
     }
 
     pub fn language_letters(self) -> String {
-        self.iter().map(Language::index_letter).collect()
+        self.iter().map(Language::code_letter).collect()
     }
 
     pub fn from_letters(letters: &str) -> Self {
-        let named = |language: &Language| letters.contains(language.index_letter());
+        let named = |language: &Language| letters.contains(language.code_letter());
         let all = Language::ALL.into_iter().filter(named);
         Self(all.fold(0, |bits, language| bits | language.bit()))
     }
@@ -118,7 +118,7 @@ impl LanguageSet {
             let mut add = |word: &str| {
                 let stem = format!(
                     "{STEM_MARK}{}{}",
-                    language.index_letter(),
+                    language.code_letter(),
                     fold_text(&stemmer.stem(word))
                 );
                 if !stems.contains(&stem) {

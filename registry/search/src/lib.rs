@@ -92,7 +92,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tantivy::{IndexWriter, Searcher};
 use uuid::Uuid;
 
-pub use agent_list::{IndexListResponse, ListRequest, ListRow, ListSortKey, ListSortValue};
+pub use agent_list::{
+    AgentListRequest, AgentListResponse, AgentListRow, ListSortKey, ListSortValue,
+};
 pub use agent_property::{AgentProperty, ExactFilter, MAX_ATTRIBUTES};
 pub use analysis::MAX_QUERY_WORDS;
 pub use compiled_query::CompiledQuery;
@@ -112,7 +114,7 @@ pub use request::{
     RequestedHitParts, SearchRequest, SemanticQuery, SortOrder, SortPosition, SortValue,
 };
 pub use response::{
-    Duplicates, FacetCounts, Highlight, Hint, HintKind, HitRow, IndexSearchResponse,
+    DuplicateAgents, FacetCounts, Highlight, Hint, HintKind, HitRow, IndexSearchResponse,
     MAX_DUPLICATES, MAX_FACET_VALUES, Suggestion,
 };
 pub use schema::SCHEMA_VERSION;
@@ -129,10 +131,10 @@ use index_manifest::IndexManifest;
 use overlay::{OverlayExclusions, PendingChangesOverlay};
 use schema::IndexFields;
 use semantic_neighbors::{VectorSlotCache, new_slot_cache};
-use statistics::{ClassStatisticsCache, SegmentCountCache, new_count_cache};
+use statistics::{CorpusStatisticsCache, SegmentCountCache, new_count_cache};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OpenResult {
+pub enum IndexOpenResult {
     Ready {
         /// The last event that the index has applied.
         applied_seq: i64,
@@ -186,7 +188,7 @@ struct ServedIndex {
     applied_seq: i64,
     precomputed_facets: Arc<PrecomputedFacets>,
     /// Statistics for scoring, by class of callers.
-    class_statistics: Arc<ClassStatisticsCache>,
+    class_statistics: Arc<CorpusStatisticsCache>,
     groups: Arc<LazyDuplicateGroups>,
 }
 
@@ -195,7 +197,7 @@ struct IndexView {
     searcher: Searcher,
     /// Precomputed facet values of the searcher's large segments.
     precomputed_facets: Arc<PrecomputedFacets>,
-    class_statistics: Arc<ClassStatisticsCache>,
+    class_statistics: Arc<CorpusStatisticsCache>,
     groups: Arc<LazyDuplicateGroups>,
     overlay_exclusions: Arc<OverlayExclusions>,
     applied_seq: i64,
@@ -244,7 +246,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Io`] if the folder cannot be created.
-    pub fn open(dir: &Path, config: IndexConfig) -> Result<(Self, OpenResult), IndexError> {
+    pub fn open(dir: &Path, config: IndexConfig) -> Result<(Self, IndexOpenResult), IndexError> {
         fs::create_dir_all(dir).map_err(|source| IndexError::Io {
             path: dir.to_owned(),
             source,
@@ -264,16 +266,16 @@ impl Index {
                     writer: None,
                     committed_seq: served.applied_seq,
                 };
-                let opened = OpenResult::Ready {
+                let opened = IndexOpenResult::Ready {
                     applied_seq: served.applied_seq,
                 };
                 (Some(writer_state), Some(served), opened)
             }
-            Err(reason) => (None, None, OpenResult::NeedsRebuild { reason }),
+            Err(reason) => (None, None, IndexOpenResult::NeedsRebuild { reason }),
         };
         let reason = match &opened {
-            OpenResult::Ready { .. } => String::new(),
-            OpenResult::NeedsRebuild { reason } => reason.clone(),
+            IndexOpenResult::Ready { .. } => String::new(),
+            IndexOpenResult::NeedsRebuild { reason } => reason.clone(),
         };
         let inner = IndexInner {
             dir: dir.to_owned(),

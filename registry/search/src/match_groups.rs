@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tantivy::{DocAddress, DocId, SegmentOrdinal};
 
 use super::duplicate_groups::{DuplicateDocument, DuplicateGroups, GroupMember};
-use super::response::{Duplicates, MAX_DUPLICATES};
+use super::response::{DuplicateAgents, MAX_DUPLICATES};
 
 /// Positions kept per group: the first one, and those listed as duplicates.
 const MAX_GROUP_POSITIONS: usize = MAX_DUPLICATES + 1;
@@ -78,11 +78,11 @@ impl SegmentMatchGroups {
             count: 1,
             positions: vec![duplicate.position],
         };
-        merge_group(&mut self.groups, duplicate.group, group);
+        merge_match_group(&mut self.groups, duplicate.group, group);
     }
 }
 
-fn merge_group(groups: &mut HashMap<u32, MatchGroup>, number: u32, members: MatchGroup) {
+fn merge_match_group(groups: &mut HashMap<u32, MatchGroup>, number: u32, members: MatchGroup) {
     match groups.entry(number) {
         Entry::Vacant(entry) => {
             entry.insert(members);
@@ -114,7 +114,7 @@ impl MatchGroup {
     }
 
     /// The members without the head; `None` if there are no others.
-    fn duplicates(&self, members: &[GroupMember]) -> Option<Duplicates> {
+    fn duplicates(&self, members: &[GroupMember]) -> Option<DuplicateAgents> {
         let count = self.count - 1;
         let mut places = self.positions.clone();
         places.retain(|place| *place != self.head_position);
@@ -122,7 +122,7 @@ impl MatchGroup {
         let ids = places
             .iter()
             .filter_map(|place| members.get(*place as usize));
-        (count > 0).then(|| Duplicates {
+        (count > 0).then(|| DuplicateAgents {
             count,
             agents: ids.map(|member| member.id).collect(),
         })
@@ -136,7 +136,7 @@ impl MatchGroups {
     pub fn add_segment_matches(&mut self, segment: usize, matches: SegmentMatchGroups) {
         for (number, mut group) in matches.groups {
             group.head.segment = segment;
-            merge_group(&mut self.0, number, group);
+            merge_match_group(&mut self.0, number, group);
         }
     }
 
@@ -148,7 +148,11 @@ impl MatchGroups {
         self.0.values().map(|group| group.count - 1).sum()
     }
 
-    pub fn duplicates(&self, groups: &DuplicateGroups, head: DocAddress) -> Option<Duplicates> {
+    pub fn duplicates(
+        &self,
+        groups: &DuplicateGroups,
+        head: DocAddress,
+    ) -> Option<DuplicateAgents> {
         let number = groups.find_duplicate(head)?.group;
         self.0.get(&number)?.duplicates(groups.members(number))
     }

@@ -11,7 +11,7 @@ use super::Index;
 use super::agent_id_reader::AgentIdReader;
 use super::agent_property::AgentProperty;
 use super::error::IndexError;
-use super::filter::filter_clauses;
+use super::filter::build_filter_clauses;
 use super::rendered_hits::{insert_rendered_skills, rendered_hit};
 use super::request::Filters;
 use super::schema::IndexFields;
@@ -39,7 +39,7 @@ impl Index {
     ) -> Result<Vec<Option<T>>, IndexError> {
         let inner = &*self.0;
         let view = inner.current_view()?;
-        let everyone = filter_clauses(&inner.fields, &Filters::default())?;
+        let everyone = build_filter_clauses(&inner.fields, &Filters::default())?;
         let filter = inner.document_filter(&view, everyone, visible_to);
         let property = AgentProperty::Facet(facet);
         let mut candidates_by_value: Vec<Vec<NewestAgent>> =

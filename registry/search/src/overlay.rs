@@ -113,7 +113,7 @@ impl PendingChangesOverlay {
             }
         }
         if resolve_again {
-            self.mark_unresolved(applied_seq);
+            self.mark_all_unresolved(applied_seq);
         }
     }
 
@@ -125,12 +125,12 @@ impl PendingChangesOverlay {
                 self.newest_lost_seq = None;
             }
         }
-        self.mark_unresolved(applied_seq);
+        self.mark_all_unresolved(applied_seq);
         self.version += 1;
     }
 
     /// Marks the documents of all unapplied changes for another lookup.
-    fn mark_unresolved(&mut self, applied_seq: i64) {
+    fn mark_all_unresolved(&mut self, applied_seq: i64) {
         self.excluded = Arc::default();
         let waiting = self.changed.iter();
         self.unresolved = waiting

@@ -12,7 +12,7 @@ use super::agent_id_reader::AgentIdReader;
 use super::duplicate_groups::DuplicateGroups;
 use super::facets::{RequestedFacets, SegmentMatches};
 use super::match_groups::{MatchGroups, SegmentMatchGroups};
-use super::page_entry::{PageEntry, compare_positions};
+use super::page_entry::{PageEntry, compare_sort_positions};
 use super::request::{SortOrder, SortPosition, SortValue};
 use super::rescore_bonus::RescoreBonus;
 use super::semantic_neighbors::{SegmentNeighbors, SemanticNeighbors};
@@ -148,9 +148,9 @@ impl Collector for PageCollector {
             let kept = std::mem::take(&mut segment.ranked);
             collected.entries.extend(segment.page_entries(kept)?);
         }
-        collected
-            .entries
-            .sort_unstable_by(|left, right| compare_positions(&left.position, &right.position));
+        collected.entries.sort_unstable_by(|left, right| {
+            compare_sort_positions(&left.position, &right.position)
+        });
         collected.entries.truncate(self.limit);
         if let Some(groups) = &self.groups {
             let entries = collected.entries.iter_mut().chain(&mut collected.neighbors);

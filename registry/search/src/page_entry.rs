@@ -7,7 +7,7 @@ use tantivy::{DocAddress, Score};
 use super::hybrid_score::HybridScore;
 use super::request::{SortPosition, SortValue};
 use super::rescore_bonus::RescoreBonus;
-use super::response::Duplicates;
+use super::response::DuplicateAgents;
 
 #[derive(Debug, Clone)]
 pub(super) struct PageEntry {
@@ -16,7 +16,7 @@ pub(super) struct PageEntry {
     /// The combination of full-text and semantic score, in a hybrid search.
     pub hybrid_score: Option<HybridScore>,
     /// Its duplicates among the matches, if they are grouped.
-    pub duplicates: Option<Duplicates>,
+    pub duplicates: Option<DuplicateAgents>,
     pub address: DocAddress,
 }
 
@@ -32,7 +32,7 @@ impl PageEntry {
 
 /// Compares two positions of the same sort key: weak hits come last; better scores, later times and smaller names come
 /// first; ties are ordered by id.
-pub(super) fn compare_positions(left: &SortPosition, right: &SortPosition) -> Ordering {
+pub(super) fn compare_sort_positions(left: &SortPosition, right: &SortPosition) -> Ordering {
     let by_value = match (&left.value, &right.value) {
         (SortValue::Score(left), SortValue::Score(right)) => right.total_cmp(left),
         (SortValue::Name(left), SortValue::Name(right)) => left.cmp(right),

@@ -7,7 +7,7 @@ use tantivy::query::Query;
 
 use super::analysis::{AnalyzedQuery, analyze_query};
 use super::error::IndexError;
-use super::filter::{DocumentFilter, FilterClause, any_condition_clause, filter_clauses};
+use super::filter::{DocumentFilter, FilterClause, any_condition_clause, build_filter_clauses};
 use super::filtered_query::FilteredQuery;
 use super::hybrid_ranking::HybridRanker;
 use super::hybrid_score::HybridMode;
@@ -97,7 +97,7 @@ impl IndexInner {
         view: &IndexView,
         labels: &[String],
     ) -> Result<LazyVisibleAgents, IndexError> {
-        let everyone = filter_clauses(&self.fields, &Filters::default())?;
+        let everyone = build_filter_clauses(&self.fields, &Filters::default())?;
         Ok(LazyVisibleAgents::new(
             self.document_filter(view, everyone, labels),
         ))
@@ -112,10 +112,10 @@ impl IndexInner {
             .as_deref()
             .map(query_parser::parse_query)
             .unwrap_or_default();
-        let all_clauses = self.all_clauses(&request.filters, &parsed)?;
+        let all_clauses = self.filter_and_query_clauses(&request.filters, &parsed)?;
         let mut query = analyze_query(&parsed.words);
         let view = self.current_view()?;
-        let statistics = self.class_statistics(&view, &request.class_labels)?;
+        let statistics = self.corpus_statistics(&view, &request.class_labels)?;
         let visible_to = &request.visible_to;
         let cut_prefixes =
             self.expand_words(&mut query, &parsed, visible_to, &view, &statistics)?;
@@ -134,7 +134,7 @@ impl IndexInner {
         let scored = text
             .as_deref()
             .filter(|_| request.sort == SortOrder::Relevance || request.explain);
-        let query_statistics = Arc::new(statistics.for_query(scored)?);
+        let query_statistics = Arc::new(statistics.query_statistics(scored)?);
         // Without a text every agent matches, so neighbors add nothing.
         let hybrid = match request.semantic.as_ref().filter(|_| text.is_some()) {
             Some(meaning) => {
@@ -222,12 +222,12 @@ impl IndexInner {
     }
 
     /// The conditions of the filters and of the query syntax.
-    pub(super) fn all_clauses(
+    pub(super) fn filter_and_query_clauses(
         &self,
         filters: &Filters,
         parsed: &ParsedQuery,
     ) -> Result<Vec<FilterClause>, IndexError> {
-        let mut all_clauses = filter_clauses(&self.fields, filters)?;
+        let mut all_clauses = build_filter_clauses(&self.fields, filters)?;
         let written = parsed.conditions.iter();
         all_clauses.extend(written.map(|any| any_condition_clause(&self.fields, any)));
         Ok(all_clauses)

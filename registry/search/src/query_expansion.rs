@@ -216,7 +216,7 @@ pub(super) fn expand_prefix(
         bytes,
         terms,
         truncated: mut cut,
-    } = agents.leading_terms(fields.text, None, MAX_PREFIX_TERMS, |terms, found| {
+    } = agents.first_terms(fields.text, None, MAX_PREFIX_TERMS, |terms, found| {
         let mut begun = terms.range().ge(&prefix).into_stream()?;
         while begun.advance()
             && begun.key().starts_with(prefix.as_bytes())

@@ -8,7 +8,7 @@
 
 use a2a_registry_domain::facet::Facet;
 
-use super::analysis::has_word;
+use super::analysis::has_any_word;
 use super::languages::is_universal_stop_word;
 use super::request_phrases::strip_request_phrase;
 use super::text_folding::fold_text;
@@ -65,7 +65,7 @@ enum Operator {
 type TokenGroups<'t, 'a> = Vec<Vec<&'t QueryToken<'a>>>;
 
 pub(super) fn parse_query(text: &str) -> ParsedQuery {
-    let (tokens, has_unclosed_quote) = tokenize(text);
+    let (tokens, has_unclosed_quote) = tokenize_query(text);
     let (chains, has_dangling_operator) = group_tokens(&tokens);
     let joined = |chain: &TokenGroups<'_, '_>| chain.iter().flatten().nth(1).is_some();
     let has_parentheses =
@@ -91,7 +91,7 @@ pub(super) fn parse_query(text: &str) -> ParsedQuery {
 /// The searched words of a query, without a request phrase; `None` if there are none.
 pub fn query_words(query: &str) -> Option<String> {
     let words = parse_query(query).words;
-    has_word(&words).then(|| strip_request_phrase(words.trim()).to_owned())
+    has_any_word(&words).then(|| strip_request_phrase(words.trim()).to_owned())
 }
 
 #[derive(Default)]
@@ -220,7 +220,7 @@ impl ParsedQuery {
     /// Whether the query searches the agents' texts, and not only their fields.
     pub fn has_text(&self) -> bool {
         let parts = self.prefixes.len() + self.required.len() + self.excluded.len();
-        parts > 0 || has_word(&self.words)
+        parts > 0 || has_any_word(&self.words)
     }
 }
 
@@ -243,7 +243,7 @@ impl QueryToken<'_> {
 
     fn is_malformed(&self) -> bool {
         let starred = self.field.is_none() && !self.quoted && self.text.ends_with('*');
-        let empty = self.field.and_then(condition_facet).is_some() && self.text.is_empty();
+        let empty = self.field.and_then(query_field_facet).is_some() && self.text.is_empty();
         empty || (starred && !matches!(self.to_part(), Some(QueryPart::Prefix(_))))
     }
 
@@ -257,7 +257,7 @@ impl QueryToken<'_> {
 
     /// `None` if the token contains no word.
     fn to_part(&self) -> Option<QueryPart> {
-        if let Some(facet) = self.field.and_then(condition_facet) {
+        if let Some(facet) = self.field.and_then(query_field_facet) {
             let value = self.text.trim();
             return (!value.is_empty()).then(|| QueryPart::Condition(facet, value.to_owned()));
         }
@@ -269,14 +269,14 @@ impl QueryToken<'_> {
         {
             return Some(QueryPart::Prefix(prefix.to_owned()));
         }
-        has_word(&words).then_some(match self.quoted {
+        has_any_word(&words).then_some(match self.quoted {
             true => QueryPart::Phrase(words),
             false => QueryPart::Words(words),
         })
     }
 }
 
-fn condition_facet(field: &str) -> Option<Facet> {
+fn query_field_facet(field: &str) -> Option<Facet> {
     match field {
         "tag" => Some(Facet::Tag),
         "skill" => Some(Facet::Skill),
@@ -313,7 +313,7 @@ fn group_tokens<'t, 'a>(tokens: &'t [QueryToken<'a>]) -> (Vec<TokenGroups<'t, 'a
 }
 
 /// Also returns whether a quote was left open.
-fn tokenize(text: &str) -> (Vec<QueryToken<'_>>, bool) {
+fn tokenize_query(text: &str) -> (Vec<QueryToken<'_>>, bool) {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     let mut has_unclosed_quote = false;

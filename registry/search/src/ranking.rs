@@ -11,7 +11,7 @@ use super::facets::RequestedFacets;
 use super::filtered_query::FilteredQuery;
 use super::hybrid_ranking::{HybridRanker, rank_hybrid};
 use super::page_collector::{CollectedPage, PageCollector, SortKey};
-use super::page_entry::{compare_positions, mark_weak_entries, refresh_page_position};
+use super::page_entry::{compare_sort_positions, mark_weak_entries, refresh_page_position};
 use super::request::SortPosition;
 use super::rescore::{RESCORED_COUNT, Rescorer};
 
@@ -48,10 +48,10 @@ pub(super) fn rank_matches(
     rescorer.rescore(searcher, &mut entries[..again])?;
     let weak_threshold = rescorer.weak_threshold(&entries[..again]);
     mark_weak_entries(&mut entries[again..], weak_threshold);
-    entries[..again].sort_by(|left, right| compare_positions(&left.position, &right.position));
+    entries[..again].sort_by(|left, right| compare_sort_positions(&left.position, &right.position));
     if let Some(after) = &page.after {
         let after = &refresh_page_position(after, entries);
-        entries.retain(|entry| compare_positions(after, &entry.position).is_lt());
+        entries.retain(|entry| compare_sort_positions(after, &entry.position).is_lt());
         let missing = page.limit.saturating_sub(entries.len());
         if missing > 0 && collected.group_count > read_count {
             let deepest = last_position.ok_or_else(|| {
@@ -60,7 +60,7 @@ pub(super) fn rank_matches(
             let further = unrescored_collector(page, after, deepest, missing);
             let mut further = searcher.search(query, &further)?.entries;
             mark_weak_entries(&mut further, weak_threshold);
-            further.retain(|entry| compare_positions(after, &entry.position).is_lt());
+            further.retain(|entry| compare_sort_positions(after, &entry.position).is_lt());
             entries.append(&mut further);
         }
     }
@@ -84,7 +84,7 @@ fn unrescored_collector(
         sort_key: page.sort_key,
         limit: count,
         after: Some(
-            match compare_positions(&by_score_alone, &last_rescored).is_lt() {
+            match compare_sort_positions(&by_score_alone, &last_rescored).is_lt() {
                 true => last_rescored,
                 false => by_score_alone,
             },

@@ -17,9 +17,9 @@ use super::request::SortValue;
 use super::rescore_bonus::RescoreBonus;
 use super::schema::IndexFields;
 use super::statistics::CorpusStatistics;
-use super::text_layout::{is_other_texts_part, part_of_position};
+use super::text_layout::{is_other_texts_part, part_at_position};
 use super::visible_agents::CountTermDocs as _;
-use super::word_proximity::AdjacentPairs;
+use super::word_proximity::AdjacentWordPairs;
 
 pub(super) const RESCORED_COUNT: usize = 64;
 
@@ -49,7 +49,7 @@ const BM25_B: Score = 0.75;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rescorer {
     words: Vec<RescoredWord>,
-    pairs: AdjacentPairs,
+    pairs: AdjacentWordPairs,
     mean_length: Score,
     /// Sum of word shares from which a candidate is not weak; 0 if no candidate can be weak.
     min_coverage: Score,
@@ -120,7 +120,7 @@ impl Rescorer {
             rescorer.add_word(statistics, fields, written, 1, WordKind::ExactForm)?;
         }
         let place_of = |form: &str| word_forms.iter().position(|known| *known == form);
-        rescorer.pairs = AdjacentPairs::new(query, place_of);
+        rescorer.pairs = AdjacentWordPairs::new(query, place_of);
         Ok(Some(rescorer))
     }
 
@@ -293,7 +293,7 @@ impl<'a> RescoredSegment<'a> {
                         WordKind::Content | WordKind::Stop => {
                             postings.positions(form_positions);
                             // Words outside the card's model come last and get no bonus.
-                            let other = |place: &u32| is_other_texts_part(part_of_position(*place));
+                            let other = |place: &u32| is_other_texts_part(part_at_position(*place));
                             form_positions
                                 .truncate(form_positions.partition_point(|place| !other(place)));
                         }
@@ -337,10 +337,10 @@ impl<'a> RescoredSegment<'a> {
             let mut best: Vec<(u32, Score)> = Vec::new();
             for ((_, worth), places) in forms.iter().zip(places) {
                 for run in places
-                    .chunk_by(|left, right| part_of_position(*left) == part_of_position(*right))
+                    .chunk_by(|left, right| part_at_position(*left) == part_at_position(*right))
                 {
                     let score = worth * term_saturation(run.len(), 1.0);
-                    record_best_score(&mut best, part_of_position(run[0]), score);
+                    record_best_part_score(&mut best, part_at_position(run[0]), score);
                 }
             }
             for (part, score) in best {
@@ -386,7 +386,7 @@ impl<'a> RescoredSegment<'a> {
     }
 }
 
-fn record_best_score(parts: &mut Vec<(u32, Score)>, part: u32, score: Score) {
+fn record_best_part_score(parts: &mut Vec<(u32, Score)>, part: u32, score: Score) {
     match parts.iter_mut().find(|(known, _)| *known == part) {
         Some((_, best)) => *best = best.max(score),
         None => parts.push((part, score)),

@@ -54,7 +54,7 @@ pub struct HitRow {
     pub matched_skills: Vec<String>,
     pub explain: Option<serde_json::Value>,
     /// The hit's duplicates among the matches, if duplicates are grouped and there are any.
-    pub duplicates: Option<Duplicates>,
+    pub duplicates: Option<DuplicateAgents>,
 }
 
 impl HitRow {
@@ -96,7 +96,7 @@ impl BoundedHits {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Duplicates {
+pub struct DuplicateAgents {
     pub count: u64,
     /// The first [`MAX_DUPLICATES`] of them, in the order of preference.
     pub agents: Vec<Uuid>,

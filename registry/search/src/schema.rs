@@ -136,12 +136,15 @@ impl IndexFields {
 
         let name_key = fold_text(&agent.name);
         if !name_key.is_empty() {
-            document.add_text(self.name_key, truncate_bytes(&name_key, MAX_NAME_KEY_BYTES));
+            document.add_text(
+                self.name_key,
+                truncate_to_bytes(&name_key, MAX_NAME_KEY_BYTES),
+            );
         }
         self.add_filter_keys(&agent, &mut document);
         self.add_identifier_and_attributes(&agent, &mut document);
         self.add_suggestions(&agent, &mut document);
-        let provider = truncate_bytes(&agent.provider, MAX_VALUE_BYTES);
+        let provider = truncate_to_bytes(&agent.provider, MAX_VALUE_BYTES);
         self.add_word_forms(
             &mut document,
             KeyKind::ProviderWord,
@@ -151,7 +154,7 @@ impl IndexFields {
         let texts = limit_agent_texts(agent);
         let skills = texts.skills.iter().map(|skill| skill.name.as_str());
         self.add_word_forms(&mut document, KeyKind::SkillWord, skills);
-        document.add_text(self.text, text_layout::join_texts(&texts));
+        document.add_text(self.text, text_layout::join_agent_texts(&texts));
         document
     }
 
@@ -232,7 +235,7 @@ impl IndexFields {
 }
 
 /// The analyzer of the schema, with its name.
-pub(super) fn layout_analyzer() -> (&'static str, TextAnalyzer) {
+pub(super) fn agent_text_analyzer() -> (&'static str, TextAnalyzer) {
     (LAYOUT_TOKENIZER, TextAnalyzer::from(JoinedTextsTokenizer))
 }
 
@@ -252,7 +255,7 @@ fn split_u128(number: u128) -> (u64, u64) {
 }
 
 /// Cuts a text to at most this many bytes, at a character boundary.
-fn truncate_bytes(text: &str, bytes: usize) -> &str {
+fn truncate_to_bytes(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 

@@ -26,12 +26,12 @@ struct PublicExplanation(pub Explanation);
 impl Serialize for PublicExplanation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut value = serde_json::to_value(&self.0).map_err(S::Error::custom)?;
-        strip_foreign_counts(&mut value);
+        strip_corpus_counts(&mut value);
         value.serialize(serializer)
     }
 }
 
-fn strip_foreign_counts(explanation: &mut Value) {
+fn strip_corpus_counts(explanation: &mut Value) {
     let Some(Value::Array(details)) = explanation.get_mut("details") else {
         return;
     };
@@ -43,7 +43,7 @@ fn strip_foreign_counts(explanation: &mut Value) {
                 .any(|other| what.starts_with(other))
         })
     });
-    details.iter_mut().for_each(strip_foreign_counts);
+    details.iter_mut().for_each(strip_corpus_counts);
 }
 
 /// The most terms of a query whose computation is shown in full; beyond it only the most important terms are shown.

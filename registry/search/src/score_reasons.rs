@@ -12,7 +12,7 @@ use super::hybrid_score::HybridScore;
 use super::rescore_bonus::RescoreBonus;
 use super::schema::IndexFields;
 use super::statistics::QueryStatistics;
-use super::text_layout::{AgentTextKind, split_texts, stored_languages};
+use super::text_layout::{AgentTextKind, split_agent_texts, stored_agent_languages};
 use super::text_query::form_query;
 
 /// The most card members named in one sentence.
@@ -218,8 +218,8 @@ impl<'r> ScoreReasonBuilder<'r> {
         let mut matched_forms = MatchedForms::new();
         let mut skills = 0;
         let mut left = MAX_SEARCHED_BYTES;
-        let languages = stored_languages(self.joined_texts);
-        for (kind, text) in split_texts(self.joined_texts) {
+        let languages = stored_agent_languages(self.joined_texts);
+        for (kind, text) in split_agent_texts(self.joined_texts) {
             skills += usize::from(kind == AgentTextKind::SkillId);
             let member = match kind.is_skill_text() {
                 true => MatchedCardMember::Skill(skills - 1),
@@ -248,7 +248,7 @@ impl<'r> ScoreReasonBuilder<'r> {
 
     fn skill_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for (kind, text) in split_texts(self.joined_texts) {
+        for (kind, text) in split_agent_texts(self.joined_texts) {
             match kind {
                 AgentTextKind::SkillId => names.push(text.to_owned()),
                 AgentTextKind::SkillName if !text.trim().is_empty() => {
@@ -264,7 +264,7 @@ impl<'r> ScoreReasonBuilder<'r> {
 
 impl ScoredWord<'_> {
     fn describe(&self, skills: &[String]) -> String {
-        let (members, verb) = self.matched_form.name_containing_texts(skills);
+        let (members, verb) = self.matched_form.describe_members(skills);
         let surface = quote_shortened(&self.matched_form.surface);
         let exact = &self.word.exact;
         let counts = match self.word.own_forms().any(|(own, _)| own == self.form) {
@@ -291,7 +291,7 @@ impl MatchedForm {
     }
 
     /// The members with most occurrences, and the verb that agrees with their number.
-    fn name_containing_texts(&self, skills: &[String]) -> (String, &'static str) {
+    fn describe_members(&self, skills: &[String]) -> (String, &'static str) {
         let mut members: Vec<&(MatchedCardMember, usize)> = self.members.iter().collect();
         members.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let further = members.len().saturating_sub(MAX_NAMED_MEMBERS);

@@ -43,7 +43,7 @@ pub(super) fn segment_vector_slots(
     vectors: &VectorStore,
     reader: &SegmentReader,
 ) -> tantivy::Result<Arc<[u32]>> {
-    let key = (vectors.store_id(), reader.segment_id());
+    let key = (vectors.unique_id(), reader.segment_id());
     if let Some(slots) = slot_cache.get(&key) {
         return Ok(slots);
     }

@@ -18,7 +18,7 @@ use super::analysis::indexed_words;
 use super::duplicate_groups::DuplicateGroups;
 use super::error::IndexError;
 use super::facets::RequestedFacets;
-use super::filter::{DocumentFilter, filter_clauses};
+use super::filter::{DocumentFilter, build_filter_clauses};
 use super::filtered_query::FilteredQuery;
 use super::highlight::Highlighter;
 use super::languages::{LanguageSet, is_universal_stop_word};
@@ -26,10 +26,10 @@ use super::page_collector::{PageCollector, SortKey};
 use super::page_entry::PageEntry;
 use super::request::{Filters, RequestedHitParts, SortPosition, SortValue};
 use super::rescore_bonus::RescoreBonus;
-use super::response::{Duplicates, HitRow, MAX_DUPLICATES};
+use super::response::{DuplicateAgents, HitRow, MAX_DUPLICATES};
 use super::semantic_neighbors::segment_vector_slots;
 use super::statistics::{CorpusStatistics, QueryStatistics};
-use super::text_layout::{AgentTextKind, split_texts};
+use super::text_layout::{AgentTextKind, split_agent_texts};
 use super::visible_agents::CountTermDocs as _;
 use super::{Index, IndexInner, IndexView};
 use crate::vectors::{NO_SLOT, SlotBitSet, VectorStore};
@@ -63,7 +63,7 @@ pub struct SimilarAgents {
     /// The most similar agents first.
     pub hits: Vec<HitRow>,
     /// Duplicates of the agent itself that the caller may see.
-    pub duplicates: Option<Duplicates>,
+    pub duplicates: Option<DuplicateAgents>,
     /// Whether vectors were compared instead of words.
     pub by_vectors: bool,
 }
@@ -104,7 +104,7 @@ impl Index {
         let Some(agent_address) = inner.agent_doc_address(&view, request.id)? else {
             return Ok(SimilarAgents::default());
         };
-        let default_clauses = filter_clauses(&inner.fields, &Filters::default())?;
+        let default_clauses = build_filter_clauses(&inner.fields, &Filters::default())?;
         let search = SimilarSearch {
             inner,
             filter: inner.document_filter(&view, default_clauses, &request.visible_to),
@@ -120,7 +120,7 @@ impl Index {
         let entries = match nearest {
             Some(entries) => entries,
             None => {
-                let statistics = inner.class_statistics(&view, &request.class_labels)?;
+                let statistics = inner.corpus_statistics(&view, &request.class_labels)?;
                 search.entries_by_words(&statistics, request.limit)?
             }
         };
@@ -176,7 +176,7 @@ struct SimilarSearch<'a> {
 
 impl SimilarSearch<'_> {
     /// Number of a document's group, if it has duplicates.
-    fn group_number(&self, address: DocAddress) -> Option<u32> {
+    fn duplicate_group_number(&self, address: DocAddress) -> Option<u32> {
         self.groups
             .find_duplicate(address)
             .map(|duplicate| duplicate.group)
@@ -184,18 +184,19 @@ impl SimilarSearch<'_> {
 
     /// Whether a document is the agent itself or a duplicate of it.
     fn is_self_or_duplicate(&self, address: DocAddress) -> bool {
-        let own = self.group_number(self.agent_address);
-        address == self.agent_address || own.is_some() && own == self.group_number(address)
+        let own = self.duplicate_group_number(self.agent_address);
+        address == self.agent_address
+            || own.is_some() && own == self.duplicate_group_number(address)
     }
 
-    fn visible_duplicates(&self) -> Result<Option<Duplicates>, IndexError> {
-        let Some(group) = self.group_number(self.agent_address) else {
+    fn visible_duplicates(&self) -> Result<Option<DuplicateAgents>, IndexError> {
+        let Some(group) = self.duplicate_group_number(self.agent_address) else {
             return Ok(None);
         };
         let readers = self.view.searcher.segment_readers().iter();
         let allowed = readers.map(|reader| self.filter.matching_docs(reader));
         let allowed = allowed.collect::<tantivy::Result<Vec<_>>>()?;
-        let mut duplicates = Duplicates::default();
+        let mut duplicates = DuplicateAgents::default();
         for member in self.groups.members(group) {
             let bits = allowed.get(member.address.segment_ord as usize);
             if member.address == self.agent_address
@@ -228,7 +229,7 @@ impl SimilarSearch<'_> {
             }
             segments.push((bits, segment_vector_slots(slot_cache, vectors, reader)?));
         }
-        if let Some(group) = self.group_number(self.agent_address) {
+        if let Some(group) = self.duplicate_group_number(self.agent_address) {
             for member in self.groups.members(group) {
                 if let Some((bits, _)) = segments.get_mut(member.address.segment_ord as usize) {
                     bits.remove(member.address.doc_id);
@@ -306,7 +307,7 @@ impl SimilarSearch<'_> {
             })
             .collect();
         entries.sort_by(|left, right| {
-            super::page_entry::compare_positions(&left.position, &right.position)
+            super::page_entry::compare_sort_positions(&left.position, &right.position)
         });
         entries.truncate(limit);
         Ok(entries)
@@ -327,7 +328,7 @@ impl SimilarSearch<'_> {
             return Ok(Vec::new());
         }
         let query = BooleanQuery::union(queries);
-        let query_statistics = Arc::new(statistics.for_query(Some(&query))?);
+        let query_statistics = Arc::new(statistics.query_statistics(Some(&query))?);
         let min_score = MIN_SCORE_SHARE * self.own_score(&query_statistics, &query)?;
         let query = FilteredQuery::new(Some(Box::new(query)), self.filter.clone());
         let page = PageCollector {
@@ -378,7 +379,7 @@ impl SimilarSearch<'_> {
         let field = self.inner.fields.text;
         let written = document.get_first(field).and_then(|text| text.as_str());
         let mut counts: HashMap<String, usize> = HashMap::new();
-        for (kind, text) in split_texts(written.unwrap_or_default()) {
+        for (kind, text) in split_agent_texts(written.unwrap_or_default()) {
             // The provider's name and protocol features do not describe what an agent does, and texts outside the
             // model may contain anything.
             if matches!(

@@ -23,7 +23,7 @@ pub(super) const MAX_SMALL_COMMIT: usize = 32;
 const HASH_TABLE_MEMORY: usize = 1_000_000;
 
 /// Replaces the documents of agents, at least one, and deletes those of others.
-pub(super) fn replace_agents(
+pub(super) fn replace_agent_documents(
     writer: &IndexWriter,
     fields: &IndexFields,
     upserts: Vec<AgentDocument>,

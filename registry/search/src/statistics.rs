@@ -16,7 +16,7 @@ use tantivy::{Opstamp, Score, Searcher, SegmentReader, TantivyError, Term};
 
 use super::doc_bit_set::VisibleDocs;
 use super::error::IndexError;
-use super::filter::{DocumentFilter, filter_clauses};
+use super::filter::{DocumentFilter, build_filter_clauses};
 use super::languages::LanguageSet;
 use super::request::Filters;
 use super::visible_agents::{CountTermDocs, VisibleAgentSet, visible_docs_by_segment};
@@ -54,9 +54,9 @@ pub(super) fn new_count_cache() -> SegmentCountCache {
 
 /// Statistics of the classes that have searched one state of the index.
 #[derive(Default)]
-pub(super) struct ClassStatisticsCache(Mutex<Vec<Arc<CorpusStatistics>>>);
+pub(super) struct CorpusStatisticsCache(Mutex<Vec<Arc<CorpusStatistics>>>);
 
-impl ClassStatisticsCache {
+impl CorpusStatisticsCache {
     /// Statistics of the class whose members all have these labels; `count` computes missing ones.
     pub fn get_or_compute(
         &self,
@@ -143,7 +143,7 @@ impl CorpusStatistics {
         self.languages
     }
 
-    pub fn class_agents(&self) -> VisibleAgentSet<'_> {
+    pub fn visible_agents(&self) -> VisibleAgentSet<'_> {
         VisibleAgentSet::new(&self.searcher, &self.segments)
     }
 
@@ -168,7 +168,7 @@ impl CorpusStatistics {
     }
 
     /// Statistics for scoring one query: the document frequencies of its words, if it has a text.
-    pub fn for_query(&self, text: Option<&dyn Query>) -> tantivy::Result<QueryStatistics> {
+    pub fn query_statistics(&self, text: Option<&dyn Query>) -> tantivy::Result<QueryStatistics> {
         let mut terms: Vec<&Term> = Vec::new();
         if let Some(text) = text.filter(|_| self.agent_count > 0) {
             text.query_terms(&mut |term, _| terms.push(term));
@@ -188,7 +188,7 @@ impl CorpusStatistics {
             return Ok(*cached);
         }
         let mut count = 0;
-        for (reader, segment) in self.class_agents().segments_with_docs() {
+        for (reader, segment) in self.visible_agents().segments_with_docs() {
             let index = reader.inverted_index(term.field())?;
             let Some(info) = index.get_term_info(term)? else {
                 continue;
@@ -245,20 +245,20 @@ impl Index {
             Err(IndexError::NeedsRebuild { .. }) => return Ok(0),
             view => view?,
         };
-        Ok(self.0.class_statistics(&view, labels)?.agent_count())
+        Ok(self.0.corpus_statistics(&view, labels)?.agent_count())
     }
 }
 
 impl IndexInner {
     /// Statistics for scoring in a class: of the agents that every caller with one of these labels finds without a
     /// filter. They ignore the overlay: the counts are those of the last commit.
-    pub(super) fn class_statistics(
+    pub(super) fn corpus_statistics(
         &self,
         view: &IndexView,
         class_labels: &[String],
     ) -> Result<Arc<CorpusStatistics>, IndexError> {
         view.class_statistics.get_or_compute(class_labels, || {
-            let default_clauses = filter_clauses(&self.fields, &Filters::default())?;
+            let default_clauses = build_filter_clauses(&self.fields, &Filters::default())?;
             let filter = DocumentFilter::new(
                 &self.fields,
                 default_clauses,

@@ -169,7 +169,7 @@ fn find_prefixed_values(
     let prefixed_keys = KeyPrefix { kind, prefix };
     let key_prefix = kind.encode(prefix);
     let FirstVisibleTerms { bytes, terms, .. } =
-        visible.leading_terms(keys.field(), Some(prefixed_keys), limit, |terms, found| {
+        visible.first_terms(keys.field(), Some(prefixed_keys), limit, |terms, found| {
             let mut begun = terms.range().ge(&key_prefix).into_stream()?;
             while begun.advance()
                 && begun.key().starts_with(key_prefix.as_bytes())

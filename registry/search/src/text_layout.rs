@@ -22,7 +22,7 @@ const LAST_SKILL_POSITION: usize = (1 << POSITION_BITS) - 2;
 const LAST_AGENT_POSITION: usize = ((OTHER_TEXTS_PART - MAX_SKILLS) << POSITION_BITS) - 2;
 
 /// The part of an agent at a position: the index of a skill, or one number for the agent's own texts.
-pub(super) fn part_of_position(position: u32) -> u32 {
+pub(super) fn part_at_position(position: u32) -> u32 {
     position >> POSITION_BITS
 }
 
@@ -137,44 +137,44 @@ fn is_text_mark(byte: u8) -> bool {
 
 /// Joins all texts, each after its mark. The index stores the result, which several threads tokenize during the
 /// commit. A mark within a text becomes a space, so no card can give its words the weight of another field.
-pub(super) fn join_texts(texts: &AgentTexts) -> String {
+pub(super) fn join_agent_texts(texts: &AgentTexts) -> String {
     let mut out = String::new();
-    let languages = detect_text_languages(texts);
+    let languages = detect_agent_languages(texts);
     if !languages.is_empty() {
-        push_text(
+        append_marked_text(
             &mut out,
             AgentTextKind::Languages,
             &languages.language_letters(),
         );
     }
     for skill in texts.skills.iter().take(MAX_SKILLS) {
-        push_text(&mut out, AgentTextKind::SkillId, &skill.id);
-        push_text(&mut out, AgentTextKind::SkillName, &skill.name);
+        append_marked_text(&mut out, AgentTextKind::SkillId, &skill.id);
+        append_marked_text(&mut out, AgentTextKind::SkillName, &skill.name);
         for tag in &skill.tags {
-            push_text(&mut out, AgentTextKind::Tag, tag);
+            append_marked_text(&mut out, AgentTextKind::Tag, tag);
         }
-        push_text(
+        append_marked_text(
             &mut out,
             AgentTextKind::SkillDescription,
             &skill.description,
         );
         for example in &skill.examples {
-            push_text(&mut out, AgentTextKind::Example, example);
+            append_marked_text(&mut out, AgentTextKind::Example, example);
         }
     }
-    push_text(&mut out, AgentTextKind::Name, &texts.name);
-    push_text(&mut out, AgentTextKind::Description, &texts.description);
-    push_text(&mut out, AgentTextKind::Provider, &texts.provider);
+    append_marked_text(&mut out, AgentTextKind::Name, &texts.name);
+    append_marked_text(&mut out, AgentTextKind::Description, &texts.description);
+    append_marked_text(&mut out, AgentTextKind::Provider, &texts.provider);
     for text in &texts.protocol {
-        push_text(&mut out, AgentTextKind::Protocol, text);
+        append_marked_text(&mut out, AgentTextKind::Protocol, text);
     }
     for text in &texts.other {
-        push_text(&mut out, AgentTextKind::Other, text);
+        append_marked_text(&mut out, AgentTextKind::Other, text);
     }
     out
 }
 
-fn detect_text_languages(texts: &AgentTexts) -> LanguageSet {
+fn detect_agent_languages(texts: &AgentTexts) -> LanguageSet {
     let skills = texts.skills.iter();
     let skills =
         skills.flat_map(|skill| std::iter::once(&skill.description).chain(&skill.examples));
@@ -182,7 +182,7 @@ fn detect_text_languages(texts: &AgentTexts) -> LanguageSet {
     detect_card_languages(all.chain(&texts.other).map(String::as_str))
 }
 
-fn push_text(out: &mut String, kind: AgentTextKind, text: &str) {
+fn append_marked_text(out: &mut String, kind: AgentTextKind, text: &str) {
     out.push(kind.mark());
     if text.bytes().any(is_text_mark) {
         out.extend(text.chars().map(|letter| match u8::try_from(letter) {
@@ -195,12 +195,12 @@ fn push_text(out: &mut String, kind: AgentTextKind, text: &str) {
 }
 
 /// Splits the result of [`join_texts`] into its texts.
-pub(super) fn split_texts(joined_texts: &str) -> impl Iterator<Item = (AgentTextKind, &str)> {
+pub(super) fn split_agent_texts(joined_texts: &str) -> impl Iterator<Item = (AgentTextKind, &str)> {
     let mut rest = joined_texts;
     std::iter::from_fn(move || {
         let kind = AgentTextKind::from_mark(*rest.as_bytes().first()?)?;
         let text = rest.get(1..)?;
-        let end = next_mark(text.as_bytes());
+        let end = first_mark_offset(text.as_bytes());
         let (text, behind) = text.split_at(end);
         rest = behind;
         Some((kind, text))
@@ -208,7 +208,7 @@ pub(super) fn split_texts(joined_texts: &str) -> impl Iterator<Item = (AgentText
 }
 
 /// Offset of the first mark, or the length if there is none. Blocks without control characters are skipped as a whole.
-fn next_mark(bytes: &[u8]) -> usize {
+fn first_mark_offset(bytes: &[u8]) -> usize {
     const BLOCK: usize = 32;
     for (number, block) in bytes.chunks(BLOCK).enumerate() {
         let controls = block
@@ -221,8 +221,8 @@ fn next_mark(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-pub(super) fn stored_languages(joined_texts: &str) -> LanguageSet {
-    match split_texts(joined_texts).next() {
+pub(super) fn stored_agent_languages(joined_texts: &str) -> LanguageSet {
+    match split_agent_texts(joined_texts).next() {
         Some((AgentTextKind::Languages, letters)) => LanguageSet::from_letters(letters),
         _ => LanguageSet::NONE,
     }
@@ -239,7 +239,7 @@ impl Tokenizer for JoinedTextsTokenizer {
         let mut writer = PartTokenWriter::default();
         let mut skills = 0;
         let mut other_words = None;
-        for (kind, text) in split_texts(joined_texts) {
+        for (kind, text) in split_agent_texts(joined_texts) {
             match kind {
                 AgentTextKind::Languages => {
                     writer.languages = LanguageSet::from_letters(text);
@@ -325,7 +325,7 @@ mod tests {
     use crate::SkillText;
 
     fn layout(texts: &AgentTexts) -> Vec<Token> {
-        let written = join_texts(texts);
+        let written = join_agent_texts(texts);
         let mut tokens = Vec::new();
         let mut tokenizer = JoinedTextsTokenizer;
         tokenizer
@@ -358,7 +358,7 @@ mod tests {
         let parts = |word| -> Vec<u32> {
             let places = places(&texts, word).into_iter();
             places
-                .map(|place| part_of_position(u32::try_from(place).unwrap()))
+                .map(|place| part_at_position(u32::try_from(place).unwrap()))
                 .collect()
         };
         let agent = u32::try_from(MAX_SKILLS).unwrap();
@@ -378,7 +378,7 @@ mod tests {
             other: vec!["votes count votes".into(), "the votes of members".into()],
             ..AgentTexts::default()
         };
-        let part = |place: usize| part_of_position(u32::try_from(place).unwrap());
+        let part = |place: usize| part_at_position(u32::try_from(place).unwrap());
         let own = places(&texts, "word");
         assert!(!is_other_texts_part(part(*own.last().unwrap())));
         let votes = places(&texts, "votes");
@@ -448,8 +448,8 @@ mod tests {
             (AgentTextKind::Other, "texts"),
         ];
         let expected: Vec<_> = [of_skill("one"), of_skill("")].concat();
-        let written = join_texts(&all);
-        let read: Vec<_> = super::split_texts(&written).collect();
+        let written = join_agent_texts(&all);
+        let read: Vec<_> = super::split_agent_texts(&written).collect();
         assert_eq!(read, [expected, own.to_vec()].concat());
     }
 

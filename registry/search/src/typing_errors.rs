@@ -76,7 +76,7 @@ fn find_corrections(
     statistics: &CorpusStatistics,
 ) -> Result<Vec<String>, IndexError> {
     let own = [word.exact.as_str(), word.base_form()];
-    let mut forms = fuzzy_forms(&statistics.class_agents(), fields, &own, 1)?;
+    let mut forms = fuzzy_forms(&statistics.visible_agents(), fields, &own, 1)?;
     if doc_freq > 0 {
         forms.retain(|form| is_long_word(form) && !own.contains(&form.as_str()));
     }
@@ -163,7 +163,7 @@ fn fuzzy_forms(
         let term = Term::from_field_text(fields.text, form);
         let automaton = FuzzyTermQuery::new(term, max_errors, true).automaton()?;
         let scanned =
-            agents.leading_terms(fields.text, None, MAX_SCANNED_TERMS, |terms, found| {
+            agents.first_terms(fields.text, None, MAX_SCANNED_TERMS, |terms, found| {
                 let mut stream = terms.search(&automaton).into_stream()?;
                 while stream.advance() && found(stream.key(), stream.value())? {}
                 Ok(())

@@ -159,9 +159,12 @@ impl FirstVisibleTerms {
         match &segment_terms.column {
             Some((column, values)) if ended_early => {
                 self.terms.truncate(first);
-                for value in
-                    visible_values(column, segment_terms.visible_docs, values.prefix, limit + 1)?
-                {
+                for value in visible_prefixed_values(
+                    column,
+                    segment_terms.visible_docs,
+                    values.prefix,
+                    limit + 1,
+                )? {
                     let key = values.kind.encode(&value);
                     if let Some(info) = segment_terms.index.terms().get(&key)? {
                         self.push(segment_terms.segment, &key, info);
@@ -228,7 +231,7 @@ impl<'a> VisibleAgentSet<'a> {
     /// dictionary of each segment, in ascending order, until its callback returns `false`. The result depends only on
     /// the agents, not on their segments; it includes terms of no agent only if there are at most `limit` terms in
     /// total. If `walk` reads keys whose values have a column, `prefixed_keys` describes them.
-    pub fn leading_terms(
+    pub fn first_terms(
         &self,
         field: Field,
         prefixed_keys: Option<KeyPrefix<'_>>,
@@ -280,7 +283,7 @@ impl<'a> VisibleAgentSet<'a> {
 
 /// The first values with `prefix` in a column that these documents contain. The cost depends on these documents only,
 /// not on the values of others.
-fn visible_values(
+fn visible_prefixed_values(
     column: &StrColumn,
     visible_docs: &VisibleDocs,
     prefix: &str,

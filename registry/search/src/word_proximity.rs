@@ -3,7 +3,7 @@
 use tantivy::Score;
 
 use super::analysis::AnalyzedQuery;
-use super::text_layout::part_of_position;
+use super::text_layout::part_at_position;
 
 /// The greatest distance, in positions, of two words that are near each other.
 const MAX_DISTANCE: u32 = 5;
@@ -11,7 +11,7 @@ const MAX_DISTANCE: u32 = 5;
 type WordPair = (usize, usize);
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct AdjacentPairs {
+pub(super) struct AdjacentWordPairs {
     /// Pairs in which one word directly follows the other, counting stop words.
     sequence_pairs: Vec<WordPair>,
     /// Pairs with at most stop words between them.
@@ -30,7 +30,7 @@ pub(super) struct ProximityScores {
     pub nearness: Score,
 }
 
-impl AdjacentPairs {
+impl AdjacentWordPairs {
     /// Pairs the words of a query. A word without a number is in no pair.
     pub fn new(query: &AnalyzedQuery, number_of: impl Fn(&str) -> Option<usize>) -> Self {
         let pairs = |words: &[(String, usize)]| {
@@ -114,7 +114,7 @@ fn near_closeness(left: &[u32], right: &[u32]) -> Score {
         for other in before.into_iter().chain(right.get(next)) {
             let apart = position.abs_diff(*other);
             if apart <= nearest.unwrap_or(MAX_DISTANCE)
-                && part_of_position(*position) == part_of_position(*other)
+                && part_at_position(*position) == part_at_position(*other)
             {
                 nearest = Some(apart);
             }
@@ -138,7 +138,8 @@ mod tests {
             .iter()
             .map(|word| word.base_form().into())
             .collect();
-        let pairs = AdjacentPairs::new(&query, |form| words.iter().position(|word| word == form));
+        let pairs =
+            AdjacentWordPairs::new(&query, |form| words.iter().position(|word| word == form));
         pairs.compute_proximity_scores(|word| {
             places.get(word).into_iter().map(|places| (*places, 1.0))
         })

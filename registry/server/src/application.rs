@@ -21,7 +21,7 @@ use utoipa_actix_web::AppExt;
 
 /// Route table, shared by the workers of a process.
 static ROUTE_TABLE: LazyLock<RouteTable> = LazyLock::new(|| {
-    let operations = operations::all_operations().iter();
+    let operations = operations::all_api_operations().iter();
     let handlers = operations.map(|one| (one.id.as_str(), one.method.as_str(), one.path.as_str()));
     RouteTable::new(handlers, PLAIN_ROUTES)
 });

@@ -24,7 +24,7 @@ pub(crate) async fn check_no_deselected_groups(context: &AppContext) -> Result<(
         )));
     }
     let deselected = deselected_groups(context).await?;
-    match find_deselected_audience(context, &deselected).await? {
+    match find_deselected_audience_group(context, &deselected).await? {
         None => Ok(()),
         Some((text, named_by)) => Err(StartError(format!("{text}: {named_by} names it"))),
     }
@@ -48,7 +48,7 @@ async fn deselected_groups(context: &AppContext) -> Result<HashMap<Uuid, String>
 }
 
 /// Finds the first of these groups that an audience names. Returns its explanation and a description of the audience.
-async fn find_deselected_audience(
+async fn find_deselected_audience_group(
     context: &AppContext,
     deselected: &HashMap<Uuid, String>,
 ) -> Result<Option<(String, String)>, StoreError> {

@@ -14,7 +14,7 @@ use a2a_registry_core::data_dir::DataDir;
 use a2a_registry_core::error::{ErrorKind, StartError};
 use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::paging::PageTokenSigner;
-use a2a_registry_core::policy_sets::{CompiledSetCache, load_newest_set};
+use a2a_registry_core::policy_sets::{CompiledSetCache, load_newest_policy_set};
 use a2a_registry_core::process_state::active_policy_sets::ActivePolicySets;
 use a2a_registry_core::process_state::agent_cache::{AgentCache, MAX_ENTRY_AGE};
 use a2a_registry_core::process_state::card_cache::CardCache;
@@ -24,7 +24,7 @@ use a2a_registry_core::process_state::dry_runs::DryRunCounters;
 use a2a_registry_core::process_state::federation::FederationState;
 use a2a_registry_core::process_state::health_state::{LastDatabaseContact, LastDiskCheck};
 use a2a_registry_core::process_state::lint_pool::LintPool;
-use a2a_registry_core::process_state::outage::Outage;
+use a2a_registry_core::process_state::outage::CrawlOutage;
 use a2a_registry_core::process_state::refusal_counters::CredentialRefusalCounters;
 use a2a_registry_core::process_state::rules_progress::RulesRunProgress;
 use a2a_registry_core::process_state::search_cache::SearchCache;
@@ -37,7 +37,7 @@ use a2a_registry_core::search::indexing::{catch_up_caches, remove_undecided_agen
 use a2a_registry_domain::admission_rules::AdmissionRules;
 use a2a_registry_domain::identifiers::{Entropy, new_uuid};
 use a2a_registry_http::a2a_agent::card_signing::sign_own_card;
-use a2a_registry_search::{Index, IndexConfig, OpenResult};
+use a2a_registry_search::{Index, IndexConfig, IndexOpenResult};
 use a2a_registry_store::{SqliteSynchronous, Store, StoreError, StoreOptions, agents, events};
 use data_encoding::BASE64;
 
@@ -129,12 +129,12 @@ pub(crate) async fn assemble_context(
     let signer = PageTokenSigner::new(
         &load_shared_key(&store, PAGE_TOKEN_KEY_SETTING, entropy.as_ref()).await?,
     );
-    let sealer = load_attempt_sealer(&store, entropy.as_ref()).await?;
+    let sealer = load_sign_in_sealer(&store, entropy.as_ref()).await?;
     let (index, rebuild) = open_index(&config, &store, entropy.as_ref(), purpose).await?;
     let last_event = last_event_at_start(&store, &index).await?;
     let rules = admission_rules(&config);
     let policies = load_policy_sets(&store, &rules).await?;
-    let outage = Outage::load(&store, clock.now().into())
+    let outage = CrawlOutage::load(&store, clock.now().into())
         .await
         .map_err(|error| database_error(&error))?;
     let context = AppContext {
@@ -258,7 +258,7 @@ async fn load_policy_sets(
     rules: &AdmissionRules,
 ) -> Result<ActivePolicySets, StartError> {
     let set_cache = CompiledSetCache::default();
-    let newest = load_newest_set(&set_cache, store, rules)
+    let newest = load_newest_policy_set(&set_cache, store, rules)
         .await
         .map_err(|error| {
             let reason = error.internal.unwrap_or(error.public);
@@ -272,7 +272,7 @@ async fn last_event_at_start(store: &Store, index: &Index) -> Result<i64, StartE
     if !index.is_missing() {
         return Ok(index.applied_seq());
     }
-    events::highest_seq(store)
+    events::highest_event_seq(store)
         .await
         .map_err(|error| database_error(&error))
 }
@@ -314,7 +314,7 @@ async fn load_shared_key(
         .map_err(|_| invalid_setting_error(setting))
 }
 
-async fn load_attempt_sealer(store: &Store, entropy: &dyn Entropy) -> Result<Sealer, StartError> {
+async fn load_sign_in_sealer(store: &Store, entropy: &dyn Entropy) -> Result<Sealer, StartError> {
     let key = load_shared_key(store, ATTEMPT_KEY_SETTING, entropy).await?;
     Sealer::new(&key).ok_or_else(|| invalid_setting_error(ATTEMPT_KEY_SETTING))
 }
@@ -339,12 +339,14 @@ async fn open_index(
         .get_or_insert_setting(DATABASE_ID_SETTING, &BASE64.encode(&new_id_bytes))
         .await
         .map_err(to_start_error)?;
-    let highest_seq = events::highest_seq(store).await.map_err(to_start_error)?;
+    let highest_seq = events::highest_event_seq(store)
+        .await
+        .map_err(to_start_error)?;
     let owner_file = config.store.data_dir.join("index-of");
     let is_foreign = std::fs::read_to_string(&owner_file).ok().as_deref() != Some(&database_id);
     let (mut index, mut opened) = try_open_index(config)?;
     let ahead = match opened {
-        OpenResult::Ready { applied_seq } if applied_seq > highest_seq => Some(applied_seq),
+        IndexOpenResult::Ready { applied_seq } if applied_seq > highest_seq => Some(applied_seq),
         _ => None,
     };
     if let Some(applied) = ahead
@@ -370,7 +372,7 @@ async fn open_index(
         })?;
         (index, opened) = try_open_index(config)?;
     }
-    let OpenResult::NeedsRebuild { reason } = opened else {
+    let IndexOpenResult::NeedsRebuild { reason } = opened else {
         return Ok((index, None));
     };
     if !agents::agents_page_by_id(store, None, 1)
@@ -398,7 +400,7 @@ fn index_ahead_message(config: &Config, applied: i64, highest: i64) -> String {
     )
 }
 
-fn try_open_index(config: &Config) -> Result<(Index, OpenResult), StartError> {
+fn try_open_index(config: &Config) -> Result<(Index, IndexOpenResult), StartError> {
     let index_config = IndexConfig {
         writer_memory: config.search.writer_megabytes * 1024 * 1024,
         ..IndexConfig::default()

@@ -73,7 +73,7 @@ pub struct TaskUpdate {
     pub at: i64,
 }
 
-fn account_condition(account: Option<Uuid>) -> SimpleExpr {
+fn task_account_condition(account: Option<Uuid>) -> SimpleExpr {
     match account {
         Some(account) => Column::AccountId.eq(account),
         None => Column::AccountId.is_null(),
@@ -91,7 +91,7 @@ fn select_owner_task_ids((account, sender): TaskOwner) -> Select<Entity> {
     let query = Entity::find()
         .select_only()
         .column(Column::Id)
-        .filter(account_condition(account));
+        .filter(task_account_condition(account));
     match (account, sender) {
         (Some(_), _) => query,
         (None, Some(sender)) => query.filter(Column::Sender.eq(sender)),
@@ -123,7 +123,7 @@ pub async fn live_task(
     now: i64,
 ) -> Result<Option<Model>, StoreError> {
     let found = Entity::find_by_id(id)
-        .filter(account_condition(account))
+        .filter(task_account_condition(account))
         .filter(Column::ExpiresAt.gt(now));
     Ok(found.one(db.connection()).await?)
 }
@@ -136,7 +136,7 @@ pub async fn live_task_state(
     now: i64,
 ) -> Result<Option<(StoredEnum<TaskState>, i64)>, StoreError> {
     let query = Entity::find_by_id(id)
-        .filter(account_condition(account))
+        .filter(task_account_condition(account))
         .filter(Column::ExpiresAt.gt(now))
         .select_only()
         .columns([Column::State, Column::UpdatedAt]);
@@ -162,7 +162,7 @@ pub async fn task_positions(
         false => "0",
     };
     let outcome = Expr::case(
-        state_condition(columns.outcomes),
+        task_state_condition(columns.outcomes),
         Expr::cust("coalesce(octet_length(outcome), 0)"),
     );
     let bytes = Expr::cust(history).add(outcome.finally(Expr::cust("0")));
@@ -199,7 +199,7 @@ pub async fn live_tasks_by_ids(
         false => Expr::cust("'[]'"),
     };
     let outcome = Expr::case(
-        state_condition(columns.outcomes),
+        task_state_condition(columns.outcomes),
         Expr::col(Column::Outcome),
     );
     let query = select_live_tasks(account, &TaskFilter::default(), now)
@@ -212,11 +212,11 @@ pub async fn live_tasks_by_ids(
     Ok(query.into_model().all(db.connection()).await?)
 }
 
-fn state_condition(states: &[TaskState]) -> SimpleExpr {
+fn task_state_condition(states: &[TaskState]) -> SimpleExpr {
     Column::State.is_in(states.iter().map(|state| StoredEnum::from(*state)))
 }
 
-pub async fn task_count(
+pub async fn account_task_count(
     db: &impl Executor,
     account: Uuid,
     filter: &TaskFilter,
@@ -241,7 +241,7 @@ pub async fn last_search_continuation(
         return Ok(None);
     }
     let query = Entity::find()
-        .filter(account_condition(account))
+        .filter(task_account_condition(account))
         .filter(Column::ContextId.eq(context))
         .filter(Column::ExpiresAt.gt(now))
         .filter(Column::More.is_not_null())
@@ -289,7 +289,7 @@ impl WriteTransaction {
     /// Deletes tasks of senders without an account until at most this many are left.
     async fn trim_anonymous_tasks(&self, max_tasks: u64) -> Result<(), StoreError> {
         let all = Entity::find()
-            .filter(account_condition(None))
+            .filter(task_account_condition(None))
             .select_only()
             .column(Column::Id);
         let count = all.clone().count(self.connection()).await?;

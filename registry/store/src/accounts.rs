@@ -86,11 +86,11 @@ pub async fn token_by_hash(
         .filter(token::Column::Hash.eq(hash))
         .one(db.connection())
         .await?;
-    join_account(db, token, |token| token.account_id).await
+    pair_with_account(db, token, |token| token.account_id).await
 }
 
 /// A row and its account, if both exist.
-pub(super) async fn join_account<M>(
+pub(super) async fn pair_with_account<M>(
     db: &impl Executor,
     row: Option<M>,
     account_of: fn(&M) -> Uuid,
@@ -109,7 +109,7 @@ pub async fn token_by_id(db: &impl Executor, id: Uuid) -> Result<Option<token::M
 }
 
 /// The number of an account's tokens that have not expired, apart from the bootstrap token.
-pub async fn live_token_count(
+pub async fn live_account_token_count(
     db: &impl Executor,
     account: Uuid,
     now: i64,

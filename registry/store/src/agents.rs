@@ -148,7 +148,10 @@ async fn domains_in_proved_zones(
 }
 
 /// The URNs of a domain's agents, retired ones included.
-pub async fn urns_by_domain(db: &impl Executor, domain: &str) -> Result<Vec<String>, StoreError> {
+pub async fn agent_urns_by_domain(
+    db: &impl Executor,
+    domain: &str,
+) -> Result<Vec<String>, StoreError> {
     Ok(agent::Entity::find()
         .select_only()
         .column(agent::Column::Urn)

@@ -34,7 +34,7 @@ async fn fetch_agent_ids(
 }
 
 /// A page of served agents whose term is unknown.
-pub async fn agents_without_term(
+pub async fn agents_without_approval_term(
     db: &impl Executor,
     after: Option<Uuid>,
     limit: u64,
@@ -57,7 +57,7 @@ pub async fn agents_due_for_recertification(
 }
 
 /// A page of served agents whose approval has ended.
-pub async fn agents_past_term(
+pub async fn agents_past_approval_term(
     db: &impl Executor,
     now: i64,
     after: Option<Uuid>,

@@ -9,7 +9,7 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Se
 
 use super::bulk_rows::lock_for_update;
 use super::entity::{domain, pace};
-use super::visit_leases::unleased_condition;
+use super::visit_leases::unleased_domain_condition;
 use super::visit_networks::{MAX_VISITS_PER_NETWORK, PACE_ROW_ID};
 use super::{Executor, Store, StoreError, WriteTransaction};
 
@@ -40,7 +40,7 @@ impl CheckLeaseRequest {
     /// The condition for domains whose hosts may be contacted: without a lease, past `not_before`, and not waiting for
     /// a first visit.
     fn contactable_condition(&self) -> Condition {
-        unleased_condition(self.now)
+        unleased_domain_condition(self.now)
             .add(domain::Column::NotBefore.lte(self.now))
             .add(self.just_registered_condition().not())
     }
@@ -63,7 +63,7 @@ impl Store {
     /// meanwhile. A domain that was just registered comes first, then the domain that has been due longest and whose
     /// host may be contacted; its host gets a visit lease. A host before `not_before`, or in a busy address block, is
     /// skipped until its check is long overdue; then only its DNS is checked.
-    pub async fn lease_check(
+    pub async fn lease_due_check(
         &self,
         request: &CheckLeaseRequest,
     ) -> Result<Option<DueCheck>, StoreError> {
@@ -80,7 +80,7 @@ impl Store {
             .one(write.connection())
             .await?;
         let new = write
-            .longest_due_domain(request, request.just_registered_condition())
+            .longest_due_check_domain(request, request.just_registered_condition())
             .await?;
         let due_check = match new {
             Some(domain) => Some(DueCheck::dns_only(domain)),
@@ -88,7 +88,7 @@ impl Store {
                 let free = request
                     .contactable_condition()
                     .add(write.free_network_condition(request.now).await?);
-                match write.longest_due_domain(request, free).await? {
+                match write.longest_due_check_domain(request, free).await? {
                     Some(domain) => Some(DueCheck {
                         domain: domain::Model {
                             lease: Some(request.lease),
@@ -99,7 +99,7 @@ impl Store {
                     }),
                     None => {
                         let overdue = write
-                            .longest_due_domain(request, request.overdue_condition())
+                            .longest_due_check_domain(request, request.overdue_condition())
                             .await?;
                         overdue.map(DueCheck::dns_only)
                     }
@@ -138,7 +138,7 @@ impl DueCheck {
 impl WriteTransaction {
     /// The domain among these whose check has been due longest. A row that another write has locked is skipped,
     /// because all leases would wait for that write.
-    async fn longest_due_domain(
+    async fn longest_due_check_domain(
         &self,
         request: &CheckLeaseRequest,
         condition: Condition,

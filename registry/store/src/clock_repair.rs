@@ -56,17 +56,15 @@ impl Store {
 /// The repairs of each table. Sources come before domains, so that a visit finds its sources due.
 fn future_time_repairs(now: i64) -> [FutureTimeRepair; 7] {
     let clock = ClockBounds::new(now);
-    let (changes, broken) =
-        clock.past_column_expressions(&["proved_at", "held_at", "absent_since"]);
+    let (changes, broken) = clock.past_time_expressions(&["proved_at", "held_at", "absent_since"]);
     let proofs = FutureTimeRepair::new("proofs", "ended_at IS NULL", &changes, &broken);
-    let (changes, broken) = clock.past_column_expressions(&["at"]);
+    let (changes, broken) = clock.past_time_expressions(&["at"]);
     let checks = FutureTimeRepair::new("proof_checks", "TRUE", &changes, &broken);
-    let (change, late) =
-        capped_column_expressions("expires_at", clock.present + CHALLENGE_VALIDITY);
+    let (change, late) = end_time_expressions("expires_at", clock.present + CHALLENGE_VALIDITY);
     let challenges = FutureTimeRepair::new("challenges", "nonce <> ''", &[change], &[late]);
-    let (changes, broken) = clock.past_column_expressions(&["gone_since", "last_seen_at"]);
+    let (changes, broken) = clock.past_time_expressions(&["gone_since", "last_seen_at"]);
     let agents = FutureTimeRepair::new("agents", "retired_at IS NULL", &changes, &broken);
-    let (changes, broken) = clock.past_column_expressions(&["claims_valid_at"]);
+    let (changes, broken) = clock.past_time_expressions(&["claims_valid_at"]);
     let accounts = FutureTimeRepair::new("accounts", "TRUE", &changes, &broken);
     [
         clock.source_repair(),
@@ -99,7 +97,7 @@ impl ClockBounds {
     }
 
     /// Changes and conditions for columns that hold past times.
-    fn past_column_expressions(self, columns: &[&str]) -> (Vec<String>, Vec<String>) {
+    fn past_time_expressions(self, columns: &[&str]) -> (Vec<String>, Vec<String>) {
         let Self { now, present, .. } = self;
         columns
             .iter()
@@ -117,7 +115,7 @@ impl ClockBounds {
         let Self { now, put_off, .. } = self;
         let interval = to_microseconds(MAX_INTERVAL);
         let planned = now + to_microseconds(MAX_INTERVAL * (1.0 + JITTER) + ON_TIME_SLACK);
-        let (mut changes, mut broken) = self.past_column_expressions(&[
+        let (mut changes, mut broken) = self.past_time_expressions(&[
             "last_success_at",
             "last_full_at",
             "failing_since",
@@ -152,10 +150,10 @@ impl ClockBounds {
             "(not_before > {put_off} OR (not_before > {present} + visit_interval_us AND visit_interval_us > 0))"
         );
         let (lease_change, lease_broken) =
-            capped_column_expressions("leased_until", present + MAX_LEASE);
+            end_time_expressions("leased_until", present + MAX_LEASE);
         let checked = now + CHECK_INTERVAL + CHECK_INTERVAL / 4;
-        let (check_change, check_broken) = capped_column_expressions("check_due_at", checked);
-        let (mut changes, mut broken) = self.past_column_expressions(&["lapsed_at", "wanted_at"]);
+        let (check_change, check_broken) = end_time_expressions("check_due_at", checked);
+        let (mut changes, mut broken) = self.past_time_expressions(&["lapsed_at", "wanted_at"]);
         changes.extend([
         format!(
             "visit_due_at = CASE WHEN {visit_late} THEN {now} + (visit_due_at - {now}) % visit_interval_us \
@@ -175,7 +173,7 @@ fn to_microseconds(duration: time::Duration) -> i64 {
 }
 
 /// The change and the condition for a column that holds an end time.
-fn capped_column_expressions(column: &str, most: i64) -> (String, String) {
+fn end_time_expressions(column: &str, most: i64) -> (String, String) {
     let broken = format!("{column} > {most}");
     (
         format!("{column} = CASE WHEN {broken} THEN {most} ELSE {column} END"),

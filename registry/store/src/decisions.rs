@@ -30,7 +30,7 @@ pub async fn human_decisions_by_agent(
 }
 
 /// The latest decisions on these agents since a time, newest first.
-pub async fn decisions_since(
+pub async fn decisions_on_agents_since(
     db: &impl Executor,
     agents: &[Uuid],
     since: i64,

@@ -95,7 +95,10 @@ pub async fn live_domains_page(
 }
 
 /// The number of live domains that an account has registered.
-pub async fn registered_domain_count(db: &impl Executor, account: Uuid) -> Result<u64, StoreError> {
+pub async fn domain_count_by_registrant(
+    db: &impl Executor,
+    account: Uuid,
+) -> Result<u64, StoreError> {
     use sea_orm::PaginatorTrait;
     Ok(domain::Entity::find()
         .filter(domain::Column::AccountId.eq(account))
@@ -193,7 +196,7 @@ pub async fn valid_proofs_by_domain(
 }
 
 /// The attempts of these sources, newest first.
-pub async fn attempts_of_sources(
+pub async fn fetch_attempts_of_sources(
     db: &impl Executor,
     source_ids: &[i64],
 ) -> Result<Vec<fetch_attempt::Model>, StoreError> {
@@ -237,7 +240,7 @@ impl WriteTransaction {
     }
 
     /// Deletes domains that this write has inserted and not used.
-    pub async fn delete_inserted_domains(&self, ids: &[i64]) -> Result<(), StoreError> {
+    pub async fn undo_domain_inserts(&self, ids: &[i64]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
         }

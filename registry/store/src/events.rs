@@ -75,7 +75,7 @@ impl WriteTransaction {
 }
 
 /// The highest `seq`; 0 without events.
-pub async fn highest_seq(db: &impl Executor) -> Result<i64, StoreError> {
+pub async fn highest_event_seq(db: &impl Executor) -> Result<i64, StoreError> {
     #[derive(FromQueryResult)]
     struct MaxSeqRow {
         seq: Option<i64>,

@@ -4,7 +4,7 @@ use sea_orm::sea_query::OnConflict;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
 use uuid::Uuid;
 
-use super::accounts::join_account;
+use super::accounts::pair_with_account;
 use super::entity::{account, feed};
 use super::{Executor, StoreError, WriteTransaction};
 
@@ -16,7 +16,7 @@ pub async fn feed_by_hash(
         .filter(feed::Column::Hash.eq(hash))
         .one(db.connection())
         .await?;
-    join_account(db, feed, |feed| feed.account_id).await
+    pair_with_account(db, feed, |feed| feed.account_id).await
 }
 
 pub async fn feed_by_account(

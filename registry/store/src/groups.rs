@@ -41,7 +41,7 @@ pub async fn group_page(
     Ok(page.all(db.connection()).await?)
 }
 
-pub async fn group_count(db: &impl Executor, origin: &str) -> Result<u64, StoreError> {
+pub async fn group_count_by_origin(db: &impl Executor, origin: &str) -> Result<u64, StoreError> {
     Ok(account_group::Entity::find()
         .filter(account_group::Column::Origin.eq(origin))
         .count(db.connection())
@@ -118,7 +118,7 @@ pub async fn is_group_empty(db: &impl Executor, group: Uuid) -> Result<bool, Sto
 }
 
 /// Whether the audience of an agent or a collection includes a group.
-pub async fn is_group_in_audience(db: &impl Executor, group: Uuid) -> Result<bool, StoreError> {
+pub async fn any_audience_has_group(db: &impl Executor, group: Uuid) -> Result<bool, StoreError> {
     let group = group.to_string();
     let agent = agent::Entity::find()
         .filter(agent::Column::Audience.contains(&group))
@@ -182,12 +182,19 @@ impl WriteTransaction {
         Ok(())
     }
 
-    pub async fn insert_members(&self, rows: Vec<group_member::Model>) -> Result<(), StoreError> {
+    pub async fn insert_group_members(
+        &self,
+        rows: Vec<group_member::Model>,
+    ) -> Result<(), StoreError> {
         let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
         self.insert_rows(rows, None).await
     }
 
-    pub async fn delete_members(&self, group: Uuid, accounts: &[Uuid]) -> Result<(), StoreError> {
+    pub async fn delete_group_members(
+        &self,
+        group: Uuid,
+        accounts: &[Uuid],
+    ) -> Result<(), StoreError> {
         for some in accounts.chunks(MAX_BOUND_VALUES - 1) {
             group_member::Entity::delete_many()
                 .filter(group_member::Column::GroupId.eq(group))

@@ -35,7 +35,7 @@ pub async fn issuers_by_account(
     Ok(found.into_iter().map(|known| known.issuer).collect())
 }
 
-pub async fn identity_count(db: &impl Executor, issuer: &str) -> Result<u64, StoreError> {
+pub async fn identity_count_by_issuer(db: &impl Executor, issuer: &str) -> Result<u64, StoreError> {
     Ok(identity::Entity::find()
         .filter(identity::Column::Issuer.eq(issuer))
         .count(db.connection())

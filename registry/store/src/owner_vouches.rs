@@ -50,7 +50,10 @@ pub async fn related_vouched_domain_ids(
 
 /// The first live domain, by name, whose owner has proved this host: on port 443, or by a record for all hosts below
 /// it or one of its parents.
-pub async fn proving_domain(db: &impl Executor, name: &str) -> Result<Option<String>, StoreError> {
+pub async fn domain_proving_host(
+    db: &impl Executor,
+    name: &str,
+) -> Result<Option<String>, StoreError> {
     let host = strip_port(name);
     let domains_with_zone_proof = Query::select()
         .column(proof::Column::DomainId)

@@ -228,7 +228,7 @@ impl WriteTransaction {
         self.update_rows(rows).await
     }
 
-    pub async fn upsert_domain_fingerprint(
+    pub async fn upsert_owner_fingerprint(
         &self,
         row: owner_fingerprint::Model,
     ) -> Result<(), StoreError> {

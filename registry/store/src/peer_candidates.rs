@@ -20,7 +20,7 @@ pub async fn peer_candidates_by_catalog(
 
 /// The registries listed by catalogs of proved domains, by identifier and catalog. Catalogs that are known to be
 /// absent and domains that have opted out are left out.
-pub async fn candidates_from_proved_catalogs(
+pub async fn proved_peer_candidates(
     db: &impl Executor,
     limit: u64,
 ) -> Result<Vec<peer_candidate::Model>, StoreError> {

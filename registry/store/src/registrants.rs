@@ -127,7 +127,10 @@ pub async fn registered_ended_sources(
 
 /// The number of card sources that an account has registered, each URL once: live ones, and ended ones of domains that
 /// are not its own. Otherwise the remaining allowance would reveal that a hidden agent has ended a source.
-pub async fn registered_source_count(db: &impl Executor, account: Uuid) -> Result<u64, StoreError> {
+pub async fn source_count_by_registrant(
+    db: &impl Executor,
+    account: Uuid,
+) -> Result<u64, StoreError> {
     let not_held_by_account = |column: domain::Column| {
         let condition = Condition::any().add(column.is_null());
         condition.add(column.ne(account))
@@ -267,7 +270,7 @@ impl WriteTransaction {
         Ok(matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0))
     }
 
-    pub async fn delete_registrations(
+    pub async fn delete_source_registrations(
         &self,
         sources: &[i64],
         account: Uuid,

@@ -32,7 +32,7 @@ pub async fn comments_by_review(
 }
 
 /// Comments on reviews of these agents after `since`, newest first, each with the agent; not those by `except_author`.
-pub async fn comments_since(
+pub async fn comments_on_agents_since(
     db: &impl Executor,
     agents: &[Uuid],
     since: i64,
@@ -93,7 +93,7 @@ pub async fn report_count_by_review(db: &impl Executor, review: Uuid) -> Result<
 }
 
 /// The number of reports after `since` by an account, or from a network if there is no account.
-pub async fn report_count_since(
+pub async fn report_count_by_reporter(
     db: &impl Executor,
     account: Option<Uuid>,
     network: Option<&str>,
@@ -113,7 +113,10 @@ pub async fn report_count_since(
 
 impl WriteTransaction {
     /// Inserts an approval, or updates the reason and time of the account's existing one.
-    pub async fn upsert_approval(&self, row: review_approval::Model) -> Result<(), StoreError> {
+    pub async fn upsert_review_approval(
+        &self,
+        row: review_approval::Model,
+    ) -> Result<(), StoreError> {
         use review_approval::Column as C;
         let conflict = OnConflict::columns([C::ReviewId, C::AccountId])
             .update_columns([C::Reason, C::At, C::Counted])
@@ -142,18 +145,25 @@ impl WriteTransaction {
         Ok(())
     }
 
-    pub async fn delete_approval(&self, review: Uuid, account: Uuid) -> Result<bool, StoreError> {
+    pub async fn delete_review_approval(
+        &self,
+        review: Uuid,
+        account: Uuid,
+    ) -> Result<bool, StoreError> {
         let outcome = review_approval::Entity::delete_by_id((review, account))
             .exec(self.connection())
             .await?;
         Ok(outcome.rows_affected > 0)
     }
 
-    pub async fn insert_comment(&self, row: review_comment::Model) -> Result<(), StoreError> {
+    pub async fn insert_review_comment(
+        &self,
+        row: review_comment::Model,
+    ) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }
 
-    pub async fn insert_report(&self, row: agent_report::Model) -> Result<(), StoreError> {
+    pub async fn insert_agent_report(&self, row: agent_report::Model) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }
 }

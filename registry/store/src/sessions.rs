@@ -6,7 +6,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::accounts::join_account;
+use super::accounts::pair_with_account;
 use super::entity::queries::page_before;
 use super::entity::{account, session, token};
 use super::{Executor, StoreError, WriteTransaction};
@@ -39,7 +39,7 @@ pub async fn session_by_hash(
         .filter(live_session_condition(now))
         .one(db.connection())
         .await?;
-    join_account(db, session, |session| session.account_id).await
+    pair_with_account(db, session, |session| session.account_id).await
 }
 
 pub async fn session_by_id(

@@ -24,7 +24,7 @@ pub(super) async fn reject_foreign_file(options: &StoreOptions) -> Result<(), St
     let Some(file) = options.sqlite_file() else {
         return Ok(());
     };
-    let log = with_suffix(&file, WAL_SUFFIX);
+    let log = path_with_suffix(&file, WAL_SUFFIX);
     let (shown, shown_log) = (file.display(), log.display());
     let Some(size) = file_size(&file)? else {
         // SQLite would apply the log to the new database.
@@ -35,7 +35,7 @@ pub(super) async fn reject_foreign_file(options: &StoreOptions) -> Result<(), St
             ))),
         };
     };
-    if with_suffix(&file, UNFINISHED_SUFFIX).exists() {
+    if path_with_suffix(&file, UNFINISHED_SUFFIX).exists() {
         return Ok(());
     }
     if size == 0 {
@@ -80,7 +80,7 @@ pub(super) fn mark_start_unfinished(options: &StoreOptions) -> Result<(), StoreE
     if file_size(&file)?.is_some() || !options.url.contains("mode=rwc") {
         return Ok(());
     }
-    let mark = with_suffix(&file, UNFINISHED_SUFFIX);
+    let mark = path_with_suffix(&file, UNFINISHED_SUFFIX);
     write(&mark, "").map_err(|error| file_error(&mark, &error))
 }
 
@@ -88,7 +88,7 @@ pub(super) fn mark_start_finished(options: &StoreOptions) -> Result<(), StoreErr
     let Some(file) = options.sqlite_file() else {
         return Ok(());
     };
-    let mark = with_suffix(&file, UNFINISHED_SUFFIX);
+    let mark = path_with_suffix(&file, UNFINISHED_SUFFIX);
     match remove_file(&mark) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(file_error(&mark, &error)),
         _ => Ok(()),
@@ -103,7 +103,7 @@ fn file_size(file: &Path) -> Result<Option<u64>, StoreError> {
     }
 }
 
-fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
+fn path_with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     name.into()

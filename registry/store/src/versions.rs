@@ -292,7 +292,10 @@ impl WriteTransaction {
 
     /// Replaces the columns derived from a version's bytes, but not its state and its count of repeats, which other
     /// writes may have changed since the row was read.
-    pub async fn store_derivation(&self, row: version::Model) -> Result<(), StoreError> {
+    pub async fn update_derived_version_columns(
+        &self,
+        row: version::Model,
+    ) -> Result<(), StoreError> {
         self.pending_changes.mark_agents([&row.agent_id]);
         version::Entity::update_many()
             .set(version::ActiveModel {
@@ -361,7 +364,7 @@ impl WriteTransaction {
     }
 
     /// Counts another fetch of different bytes with the same content.
-    pub async fn increment_repeat_counts(&self, ids: &[Uuid]) -> Result<(), StoreError> {
+    pub async fn increment_version_repeats(&self, ids: &[Uuid]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
         }

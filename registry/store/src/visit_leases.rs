@@ -128,9 +128,11 @@ impl Store {
             .unreserved_lease_count()
             .saturating_sub(requested as u64);
         let reached = pace_row.as_ref().map_or(0, |row| row.turn);
-        write.store_reached_turn(reached, &selection.rows).await?;
+        write
+            .store_reached_visit_turn(reached, &selection.rows)
+            .await?;
         if free_leases > 0
-            && let Some(oldest) = write.oldest_planned_due_time(request.now).await?
+            && let Some(oldest) = write.oldest_planned_visit_time(request.now).await?
         {
             let lag = u64::try_from(request.now - oldest).unwrap_or(0);
             let rate = request.pace.visits_per_second(
@@ -157,7 +159,7 @@ impl Store {
         }
         let mut rows = selection.rows;
         if !rows.is_empty() {
-            write.set_leases(request, &mut rows).await?;
+            write.set_visit_leases(request, &mut rows).await?;
         }
         write.commit().await?;
         Ok(rows)
@@ -182,7 +184,7 @@ impl Store {
     /// Releases leased domains unvisited; leases that are no longer held are left alone. The domains are not visited
     /// before `not_before`. Without it they are due at once, or from `not_before_spaced` on if their address block is
     /// known: their hosts may just have received a request.
-    pub async fn release_visits(
+    pub async fn release_visit_leases(
         &self,
         leases_to_release: &[(i64, i64)],
         not_before: Option<i64>,
@@ -251,12 +253,12 @@ impl Store {
 }
 
 /// The query for the earliest time at which an unleased visit of one cause is due.
-pub(super) fn select_earliest_due_time(now: i64, cause: VisitCause) -> Select<domain::Entity> {
+pub(super) fn select_earliest_visit_time(now: i64, cause: VisitCause) -> Select<domain::Entity> {
     domain::Entity::find()
         .select_only()
         .column(domain::Column::VisitDueAt)
         .filter(domain::Column::VisitDueAt.is_not_null())
-        .filter(unleased_condition(now))
+        .filter(unleased_domain_condition(now))
         .filter(cause.condition())
         .order_by_asc(domain::Column::VisitDueAt)
         .limit(1)
@@ -268,7 +270,7 @@ fn is_single_visit(row: &domain::Model) -> bool {
 }
 
 /// The condition for live domains without a lease: no visit or check of them is under way.
-pub(super) fn unleased_condition(now: i64) -> Condition {
+pub(super) fn unleased_domain_condition(now: i64) -> Condition {
     Condition::all()
         .add(domain::Column::DeletedAt.is_null())
         .add(
@@ -284,7 +286,7 @@ fn select_due_visits(now: i64, cause: VisitCause) -> Select<domain::Entity> {
     let of_cause = domain::Entity::find().filter(cause.condition());
     match cause {
         VisitCause::Planned => of_cause
-            .filter(unleased_condition(now))
+            .filter(unleased_domain_condition(now))
             .filter(C::VisitDueAt.lte(now))
             .order_by_asc(C::VisitDueAt),
         // Written so that no index by time matches: the index by turn stops at the limit, while all visits of a bulk
@@ -307,7 +309,7 @@ fn select_due_visits(now: i64, cause: VisitCause) -> Select<domain::Entity> {
 
 impl WriteTransaction {
     /// Gives these domains the lease of a request.
-    async fn set_leases(
+    async fn set_visit_leases(
         &self,
         request: &VisitLeaseRequest,
         rows: &mut [domain::Model],
@@ -330,8 +332,8 @@ impl WriteTransaction {
     }
 
     /// The due time of the planned visit that has been due longest; `None` if none is due.
-    async fn oldest_planned_due_time(&self, now: i64) -> Result<Option<i64>, StoreError> {
-        let oldest = select_earliest_due_time(now, VisitCause::Planned).into_tuple::<i64>();
+    async fn oldest_planned_visit_time(&self, now: i64) -> Result<Option<i64>, StoreError> {
+        let oldest = select_earliest_visit_time(now, VisitCause::Planned).into_tuple::<i64>();
         let oldest = oldest.one(self.connection()).await?;
         Ok(oldest.filter(|oldest| *oldest <= now))
     }

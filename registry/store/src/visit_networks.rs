@@ -38,7 +38,7 @@ impl Store {
                 *visits += 1;
             }
         }
-        write.set_networks(networks).await?;
+        write.set_domain_networks(networks).await?;
         if !too_many.is_empty() {
             domain::Entity::update_many()
                 .set(domain::ActiveModel {
@@ -58,7 +58,7 @@ impl Store {
 impl WriteTransaction {
     /// Sets the address block of each of these domains. Most have a block of their own, so one statement per block
     /// would be one per domain, under the lock that all leases wait for.
-    async fn set_networks(&self, networks: &[(i64, String)]) -> Result<(), StoreError> {
+    async fn set_domain_networks(&self, networks: &[(i64, String)]) -> Result<(), StoreError> {
         for chunk in networks.chunks(MAX_STATEMENT_ROWS) {
             let chunk = pad_keys(chunk);
             let mut network = CaseStatement::new();

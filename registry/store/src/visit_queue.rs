@@ -44,7 +44,7 @@ impl VisitRequest {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct NextTurns {
+struct NextVisitTurns {
     reached: i64,
     /// The number of the requester's waiting single visits.
     singles: i64,
@@ -52,7 +52,7 @@ struct NextTurns {
     last_in_bulk: i64,
 }
 
-impl NextTurns {
+impl NextVisitTurns {
     fn take_turn(&mut self, in_bulk: bool) -> i64 {
         if !in_bulk && self.singles < MAX_SINGLE_VISITS {
             self.singles += 1;
@@ -72,17 +72,17 @@ impl WriteTransaction {
         request: &VisitRequest,
         count: usize,
     ) -> Result<Vec<i64>, StoreError> {
-        let mut next = self.read_next_turns(request, count).await?;
+        let mut next = self.read_next_visit_turns(request, count).await?;
         Ok((0..count)
             .map(|_| next.take_turn(request.in_bulk))
             .collect())
     }
 
-    async fn read_next_turns(
+    async fn read_next_visit_turns(
         &self,
         request: &VisitRequest,
         count: usize,
-    ) -> Result<NextTurns, StoreError> {
+    ) -> Result<NextVisitTurns, StoreError> {
         let db = self.connection();
         let select_waiting = || select_domains_requested_by(&request.requester);
         let singles = match request.in_bulk {
@@ -92,14 +92,14 @@ impl WriteTransaction {
                 i64::try_from(singles.count(db).await?).unwrap_or(MAX_SINGLE_VISITS)
             }
         };
-        let mut next = NextTurns {
+        let mut next = NextVisitTurns {
             reached: 0,
             singles,
             last_in_bulk: 0,
         };
         // The bulk turns are read only if a visit counts as bulk.
         if singles.saturating_add(i64::try_from(count).unwrap_or(i64::MAX)) > MAX_SINGLE_VISITS {
-            next.reached = self.reached_turn().await?;
+            next.reached = self.reached_visit_turn().await?;
             let last: Option<Option<i64>> = select_waiting()
                 .select_only()
                 .column_as(domain::Column::VisitTurn.max(), "last")
@@ -120,7 +120,7 @@ impl WriteTransaction {
     ) -> Result<(), StoreError> {
         use domain::Column as C;
         let turn = self
-            .read_next_turns(request, 1)
+            .read_next_visit_turns(request, 1)
             .await?
             .take_turn(request.in_bulk);
         let has_no_earlier_turn = Condition::any()
@@ -151,7 +151,10 @@ impl WriteTransaction {
                 requester: requester.unwrap_or_default(),
                 in_bulk: true,
             };
-            let turn = self.read_next_turns(&request, 1).await?.take_turn(true);
+            let turn = self
+                .read_next_visit_turns(&request, 1)
+                .await?
+                .take_turn(true);
             let which = Condition::all().add(C::Id.eq(id));
             self.set_visit_turn(which, &request, turn).await?;
         }
@@ -159,7 +162,7 @@ impl WriteTransaction {
     }
 
     /// The turn that the crawler has reached: the highest that was leased.
-    async fn reached_turn(&self) -> Result<i64, StoreError> {
+    async fn reached_visit_turn(&self) -> Result<i64, StoreError> {
         let reached: Option<i64> = pace::Entity::find_by_id(PACE_ROW_ID)
             .select_only()
             .column(pace::Column::Turn)
@@ -170,7 +173,7 @@ impl WriteTransaction {
     }
 
     /// Stores the turn that the crawler reaches by leasing these domains; `stored_turn` is the stored one.
-    pub(super) async fn store_reached_turn(
+    pub(super) async fn store_reached_visit_turn(
         &self,
         stored_turn: i64,
         leased: &[domain::Model],
@@ -222,7 +225,7 @@ mod tests {
 
     #[test]
     fn single_visits_go_first_up_to_their_number_and_then_join_the_bulk() {
-        let mut next = NextTurns {
+        let mut next = NextVisitTurns {
             reached: 500,
             singles: 0,
             last_in_bulk: 0,
@@ -241,7 +244,7 @@ mod tests {
     #[test]
     fn a_bulk_follows_its_own_last_visit_or_begins_where_the_crawler_is() {
         for (reached, last_in_bulk, expected) in [(0, 0, 1), (7, 3, 8), (7, 90, 91)] {
-            let mut next = NextTurns {
+            let mut next = NextVisitTurns {
                 reached,
                 singles: 0,
                 last_in_bulk,
@@ -249,7 +252,7 @@ mod tests {
             assert_eq!(next.take_turn(true), expected);
             assert_eq!(next.take_turn(true), expected + 1);
         }
-        let mut last = NextTurns {
+        let mut last = NextVisitTurns {
             reached: i64::MAX,
             singles: 0,
             last_in_bulk: 0,

@@ -15,7 +15,7 @@ pub const MAX_ATTEMPTS_PER_SOURCE: i64 = 20;
 /// Most stored days of a source's totals.
 pub const MAX_DAYS_PER_SOURCE: i32 = 90;
 /// The daily totals of sources, the newest day first.
-pub async fn source_days_by_source(
+pub async fn daily_totals_by_source(
     db: &impl Executor,
     source_ids: &[i64],
 ) -> Result<Vec<source_day::Model>, StoreError> {
@@ -31,7 +31,10 @@ pub async fn source_days_by_source(
 
 impl WriteTransaction {
     /// Adds these fetches to the totals of their days.
-    pub async fn add_source_days(&self, rows: Vec<source_day::Model>) -> Result<(), StoreError> {
+    pub async fn add_daily_source_totals(
+        &self,
+        rows: Vec<source_day::Model>,
+    ) -> Result<(), StoreError> {
         use source_day::Column as C;
         let add_to_stored = |column: C| {
             (
@@ -50,7 +53,11 @@ impl WriteTransaction {
     }
 
     /// Deletes the totals of these sources that are older than [`MAX_DAYS_PER_SOURCE`] today.
-    pub async fn trim_source_days(&self, sources: &[i64], today: i32) -> Result<(), StoreError> {
+    pub async fn trim_daily_source_totals(
+        &self,
+        sources: &[i64],
+        today: i32,
+    ) -> Result<(), StoreError> {
         use source_day::Column as C;
         if sources.is_empty() {
             return Ok(());
@@ -65,7 +72,7 @@ impl WriteTransaction {
 
     /// Deletes the totals of ended sources up to and including this day. For live sources the first fetch of a day
     /// does that.
-    pub async fn delete_ended_source_days(&self, day: i32) -> Result<(), StoreError> {
+    pub async fn delete_ended_source_totals(&self, day: i32) -> Result<(), StoreError> {
         let ended = Query::select()
             .column(source::Column::Id)
             .from(source::Entity)
@@ -154,7 +161,10 @@ impl WriteTransaction {
     }
 
     /// Inserts attempts, each of which replaces the oldest one of its source.
-    pub async fn upsert_attempts(&self, rows: Vec<fetch_attempt::Model>) -> Result<(), StoreError> {
+    pub async fn upsert_fetch_attempts(
+        &self,
+        rows: Vec<fetch_attempt::Model>,
+    ) -> Result<(), StoreError> {
         use fetch_attempt::Column as C;
         let conflict = OnConflict::columns([C::SourceId, C::Place])
             .update_columns([

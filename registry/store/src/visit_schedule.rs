@@ -3,7 +3,7 @@
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{ConnectionTrait, DbBackend, FromQueryResult, QueryTrait as _, Statement};
 
-use super::visit_leases::{VisitCause, select_earliest_due_time};
+use super::visit_leases::{VisitCause, select_earliest_visit_time};
 use super::{Executor, StoreError};
 
 /// The rate of all planned visits.
@@ -20,11 +20,11 @@ pub async fn planned_visit_rates(
     now: i64,
 ) -> Result<PlannedVisitRates, StoreError> {
     #[derive(FromQueryResult)]
-    struct SteadyRateRow {
+    struct SteadyVisitRateRow {
         steady: Option<f64>,
     }
     #[derive(FromQueryResult)]
-    struct MinuteRow {
+    struct MinuteVisitsRow {
         minute: i64,
         visits: i64,
     }
@@ -36,13 +36,13 @@ pub async fn planned_visit_rates(
     } else {
         "1000000.0"
     };
-    let rate = SteadyRateRow::find_by_statement(statement(&format!(
+    let rate = SteadyVisitRateRow::find_by_statement(statement(&format!(
         "SELECT SUM({million} / visit_interval_us) AS steady FROM domains \
          WHERE deleted_at IS NULL AND visit_due_at IS NOT NULL AND visit_interval_us > 0"
     )))
     .one(db.connection())
     .await?;
-    let minutes = MinuteRow::find_by_statement(statement(&format!(
+    let minutes = MinuteVisitsRow::find_by_statement(statement(&format!(
         "SELECT visit_due_at / 60000000 AS minute, COUNT(*) AS visits FROM domains \
          WHERE deleted_at IS NULL AND visit_due_at >= {now} GROUP BY visit_due_at / 60000000"
     )))
@@ -61,7 +61,7 @@ pub async fn planned_visit_rates(
 /// wait.
 pub async fn next_visit_due(db: &impl Executor, now: i64) -> Result<Option<i64>, StoreError> {
     let earliest_due = |cause| {
-        let oldest = select_earliest_due_time(now, cause).into_query();
+        let oldest = select_earliest_visit_time(now, cause).into_query();
         Expr::SubQuery(None, Box::new(oldest.into()))
     };
     let both = Query::select()

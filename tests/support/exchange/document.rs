@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use a2a_registry_http::routes::openapi::default_document_text;
+use a2a_registry_http::routes::openapi::default_openapi_text;
 use jsonschema::Validator;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
@@ -147,7 +147,7 @@ impl ApiDocument {
     /// The document of the registry under test.
     pub fn current() -> &'static Self {
         static DOCUMENT: LazyLock<ApiDocument> =
-            LazyLock::new(|| ApiDocument::new(&default_document_text()));
+            LazyLock::new(|| ApiDocument::new(&default_openapi_text()));
         &DOCUMENT
     }
 

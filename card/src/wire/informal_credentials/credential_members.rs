@@ -95,7 +95,9 @@ fn can_contain_credentials(name: &str) -> bool {
         || NESTING_MEMBERS.iter().any(is_spelling_of_name)
 }
 
-pub(crate) fn combined_requirement(unknown: &Map<String, Value>) -> CredentialRequirement {
+pub(crate) fn combined_credential_requirement(
+    unknown: &Map<String, Value>,
+) -> CredentialRequirement {
     let mut combined = CredentialRequirement::default();
     for member in find_credential_members(unknown) {
         combined.merge(member.requirement());

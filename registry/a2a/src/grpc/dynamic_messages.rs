@@ -31,7 +31,7 @@ fn service_methods((service, descriptor): (&str, &[u8])) -> Vec<MethodDescriptor
 }
 
 /// The method with this name in the service of a protocol binding; `None` if there is none.
-pub(super) fn find_method(
+pub(super) fn find_grpc_method(
     protocol_binding: ProtocolBinding,
     name: &str,
 ) -> Option<&'static MethodDescriptor> {
@@ -43,7 +43,7 @@ pub(super) fn find_method(
 }
 
 /// Converts a `ProtoJSON` document to a message.
-pub(super) fn message_from_json(
+pub(super) fn protobuf_from_json(
     descriptor: MessageDescriptor,
     document: Value,
 ) -> Result<DynamicMessage, CallError> {
@@ -53,34 +53,34 @@ pub(super) fn message_from_json(
 }
 
 /// Converts a message to a `ProtoJSON` document.
-pub(crate) fn message_to_json(message: &DynamicMessage) -> Result<Value, CallError> {
+pub(crate) fn protobuf_to_json(message: &DynamicMessage) -> Result<Value, CallError> {
     serde_json::to_value(message).map_err(|error| CallError::InvalidResponse {
         beginning: shorten_to_line(&error.to_string()),
     })
 }
 
-pub(super) struct DynamicCodec {
+pub(super) struct GrpcCodec {
     pub output: MessageDescriptor,
 }
 
-impl Codec for DynamicCodec {
+impl Codec for GrpcCodec {
     type Encode = DynamicMessage;
     type Decode = DynamicMessage;
-    type Encoder = DynamicEncoder;
-    type Decoder = DynamicDecoder;
+    type Encoder = GrpcEncoder;
+    type Decoder = GrpcDecoder;
 
-    fn encoder(&mut self) -> DynamicEncoder {
-        DynamicEncoder
+    fn encoder(&mut self) -> GrpcEncoder {
+        GrpcEncoder
     }
 
-    fn decoder(&mut self) -> DynamicDecoder {
-        DynamicDecoder(self.output.clone())
+    fn decoder(&mut self) -> GrpcDecoder {
+        GrpcDecoder(self.output.clone())
     }
 }
 
-pub(super) struct DynamicEncoder;
+pub(super) struct GrpcEncoder;
 
-impl Encoder for DynamicEncoder {
+impl Encoder for GrpcEncoder {
     type Item = DynamicMessage;
     type Error = Status;
 
@@ -95,9 +95,9 @@ impl Encoder for DynamicEncoder {
     }
 }
 
-pub(super) struct DynamicDecoder(MessageDescriptor);
+pub(super) struct GrpcDecoder(MessageDescriptor);
 
-impl Decoder for DynamicDecoder {
+impl Decoder for GrpcDecoder {
     type Item = DynamicMessage;
     type Error = Status;
 
@@ -145,7 +145,7 @@ mod tests {
             ),
         ] {
             for name in names {
-                let method = find_method(dialect, name).unwrap();
+                let method = find_grpc_method(dialect, name).unwrap();
                 let streams = matches!(
                     *name,
                     "SendStreamingMessage" | "SubscribeToTask" | "TaskSubscription"
@@ -153,12 +153,12 @@ mod tests {
                 assert_eq!(method.is_server_streaming(), streams, "{dialect:?} {name}");
             }
         }
-        assert!(find_method(ProtocolBinding::V0Grpc, "ListTasks").is_none());
+        assert!(find_grpc_method(ProtocolBinding::V0Grpc, "ListTasks").is_none());
     }
 
     #[test]
     fn messages_keep_what_the_json_form_says() {
-        let input = |dialect| find_method(dialect, "SendMessage").unwrap().input();
+        let input = |dialect| find_grpc_method(dialect, "SendMessage").unwrap().input();
         let new = json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [
             {"text": "hi"},
             {"raw": "+/8=", "filename": "a.bin", "mediaType": "image/png"},
@@ -173,12 +173,12 @@ mod tests {
             (ProtocolBinding::V1Grpc, new),
             (ProtocolBinding::V0Grpc, old),
         ] {
-            let built = message_from_json(input(dialect), sent.clone()).unwrap();
+            let built = protobuf_from_json(input(dialect), sent.clone()).unwrap();
             let bytes = built.encode_to_vec();
             let read = DynamicMessage::decode(input(dialect), bytes.as_slice()).unwrap();
-            assert_eq!(message_to_json(&read).unwrap(), sent, "{dialect:?}");
+            assert_eq!(protobuf_to_json(&read).unwrap(), sent, "{dialect:?}");
         }
-        let unknown = message_from_json(
+        let unknown = protobuf_from_json(
             input(ProtocolBinding::V1Grpc),
             json!({"message": {"kind": "message"}}),
         );

@@ -15,16 +15,16 @@ use tonic::{Request, Streaming};
 
 use super::http_session::{BODY_LIMIT, HttpSession, display_url};
 use super::operation::Operation;
-use super::route_selection::Route;
+use super::route_selection::AgentRoute;
 use super::{CallError, push, v0, v1};
-use dynamic_messages::DynamicCodec;
-pub(super) use dynamic_messages::message_to_json;
-pub(super) use status::{connection_loss, is_message_too_long, status_to_error};
-use transport::SessionTransport;
+use dynamic_messages::GrpcCodec;
+pub(super) use dynamic_messages::protobuf_to_json;
+pub(super) use status::{connection_loss_cause, grpc_status_error, is_message_size_error};
+use transport::GrpcTransport;
 
 pub(super) async fn call_unary(
     session: &HttpSession,
-    route: &Route,
+    route: &AgentRoute,
     operation: Operation<'_>,
 ) -> Result<Value, CallError> {
     let display_url = display_url(&route.url);
@@ -32,16 +32,17 @@ pub(super) async fn call_unary(
         let call = GrpcCall::new(session, route, operation, token, &display_url)?;
         let (mut client, path, codec) = (call.client, call.path, call.codec);
         let answered = client.unary(call.request, path, codec).await;
-        answered.map_err(|status| status_to_error(&status, &display_url, session.has_credentials()))
+        answered
+            .map_err(|status| grpc_status_error(&status, &display_url, session.has_credentials()))
     });
     let response = session.run_before_deadline(attempt, &display_url).await?;
-    message_to_json(response.get_ref())
+    protobuf_to_json(response.get_ref())
 }
 
 /// Opens the stream of an operation, without reading a message yet.
-pub(super) async fn open_stream(
+pub(super) async fn open_grpc_stream(
     session: &HttpSession,
-    route: &Route,
+    route: &AgentRoute,
     operation: Operation<'_>,
 ) -> Result<Streaming<DynamicMessage>, CallError> {
     let display_url = display_url(&route.url);
@@ -49,7 +50,7 @@ pub(super) async fn open_stream(
         let call = GrpcCall::new(session, route, operation, token, &display_url)?;
         let (mut client, path, codec) = (call.client, call.path, call.codec);
         let opened = client.server_streaming(call.request, path, codec).await;
-        opened.map_err(|status| status_to_error(&status, &display_url, session.has_credentials()))
+        opened.map_err(|status| grpc_status_error(&status, &display_url, session.has_credentials()))
     });
     Ok(session
         .run_before_deadline(attempt, &display_url)
@@ -58,16 +59,16 @@ pub(super) async fn open_stream(
 }
 
 struct GrpcCall {
-    client: Grpc<SessionTransport>,
+    client: Grpc<GrpcTransport>,
     request: Request<DynamicMessage>,
     path: PathAndQuery,
-    codec: DynamicCodec,
+    codec: GrpcCodec,
 }
 
 impl GrpcCall {
     fn new(
         session: &HttpSession,
-        route: &Route,
+        route: &AgentRoute,
         operation: Operation<'_>,
         token: Option<String>,
         display_url: &str,
@@ -75,8 +76,8 @@ impl GrpcCall {
         if session.has_query_credentials() {
             return Err(CallError::QueryKeyOverGrpc);
         }
-        let (method, document) = method_and_document(operation, route)?;
-        let mut request = Request::new(dynamic_messages::message_from_json(
+        let (method, document) = grpc_method_and_document(operation, route)?;
+        let mut request = Request::new(dynamic_messages::protobuf_from_json(
             method.input(),
             document,
         )?);
@@ -90,13 +91,12 @@ impl GrpcCall {
             reason: error.to_string(),
         })?;
         let server = route.url.clone();
-        let transport =
-            SessionTransport::new(session.clone(), server, token, display_url.to_owned());
+        let transport = GrpcTransport::new(session.clone(), server, token, display_url.to_owned());
         Ok(Self {
             client: Grpc::new(transport).max_decoding_message_size(BODY_LIMIT),
             request,
             path,
-            codec: DynamicCodec {
+            codec: GrpcCodec {
                 output: method.output(),
             },
         })
@@ -104,13 +104,13 @@ impl GrpcCall {
 }
 
 /// The method of an operation, and its message in the JSON form of protobuf. 0.3 names a task by its path.
-fn method_and_document(
+fn grpc_method_and_document(
     operation: Operation<'_>,
-    route: &Route,
+    route: &AgentRoute,
 ) -> Result<(&'static MethodDescriptor, Value), CallError> {
     let task_name = |id: &str| json!({"name": format!("tasks/{id}")});
     let (name, document) = match (route.protocol_binding.is_v1(), operation) {
-        (true, operation) => v1::method_and_params(operation, route.tenant()),
+        (true, operation) => v1::rpc_method_and_params(operation, route.tenant()),
         (false, Operation::Send(message)) => ("SendMessage", v0::rest_send_body(message)),
         (false, Operation::Stream(message)) => {
             ("SendStreamingMessage", v0::rest_send_body(message))
@@ -120,11 +120,11 @@ fn method_and_document(
         (false, Operation::Subscribe(id)) => ("TaskSubscription", task_name(id)),
         (false, Operation::List(_)) => ("ListTasks", json!({})),
         (false, Operation::Push(task, call)) => {
-            push::method_and_params(call, task, route.protocol_binding)
+            push::push_config_request(call, task, route.protocol_binding)
         }
         (false, Operation::ExtendedCard) => ("GetAgentCard", json!({})),
     };
-    let method = dynamic_messages::find_method(route.protocol_binding, name);
+    let method = dynamic_messages::find_grpc_method(route.protocol_binding, name);
     let method = method.ok_or(CallError::GrpcMethodMissing { name })?;
     Ok((method, document))
 }

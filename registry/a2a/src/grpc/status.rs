@@ -39,14 +39,14 @@ const CODE_NAMES: [&str; 17] = [
 ];
 
 /// The error for a status: the agent's own, or a failure of the transport.
-pub(crate) fn status_to_error(status: &Status, url: &str, sent_credentials: bool) -> CallError {
-    if let Some(reason) = connection_loss(status) {
+pub(crate) fn grpc_status_error(status: &Status, url: &str, sent_credentials: bool) -> CallError {
+    if let Some(reason) = connection_loss_cause(status) {
         return reason.unwrap_or_else(|reason| CallError::ConnectionLost {
             url: url.to_owned(),
             reason,
         });
     }
-    if is_message_too_long(status) {
+    if is_message_size_error(status) {
         return CallError::TooLarge {
             url: url.to_owned(),
             limit: BODY_LIMIT,
@@ -83,7 +83,7 @@ pub(crate) fn status_to_error(status: &Status, url: &str, sent_credentials: bool
 }
 
 /// Why a connection was lost, if the status means that: an error of this client, or the cause.
-pub(crate) fn connection_loss(status: &Status) -> Option<Result<CallError, String>> {
+pub(crate) fn connection_loss_cause(status: &Status) -> Option<Result<CallError, String>> {
     if status.code() == Code::Unknown && status.message().starts_with(MISSING_STATUS_PREFIX) {
         return Some(Err("it ended without a status".to_owned()));
     }
@@ -95,6 +95,6 @@ pub(crate) fn connection_loss(status: &Status) -> Option<Result<CallError, Strin
 }
 
 /// Whether a message was longer than [`BODY_LIMIT`].
-pub(crate) fn is_message_too_long(status: &Status) -> bool {
+pub(crate) fn is_message_size_error(status: &Status) -> bool {
     status.code() == Code::OutOfRange && status.message().starts_with(TOO_LONG_PREFIX)
 }

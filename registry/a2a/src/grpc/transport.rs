@@ -13,14 +13,14 @@ use crate::CallError;
 use crate::http_session::HttpSession;
 
 #[derive(Clone)]
-pub(super) struct SessionTransport {
+pub(super) struct GrpcTransport {
     session: HttpSession,
     server: Url,
     token: Option<String>,
     display_url: String,
 }
 
-impl SessionTransport {
+impl GrpcTransport {
     /// The server at an address, of which only scheme, host and port are used: the path of a call is that of its
     /// method.
     pub fn new(
@@ -62,7 +62,7 @@ impl SessionTransport {
     }
 }
 
-impl Service<http::Request<Body>> for SessionTransport {
+impl Service<http::Request<Body>> for GrpcTransport {
     type Response = http::Response<reqwest::Body>;
     type Error = CallError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, CallError>> + Send>>;

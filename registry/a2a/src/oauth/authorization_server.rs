@@ -15,8 +15,8 @@ use oauth2::{
 };
 use url::Url;
 
-use super::endpoint_client::EndpointClient;
-use super::{OauthEndpoints, OauthError, parse_endpoint_url};
+use super::endpoint_client::OauthHttpClient;
+use super::{OauthEndpoints, OauthError, parse_oauth_url};
 use crate::http_session::display_url;
 
 /// How many characters a PKCE verifier may have (RFC 7636 section 4.1).
@@ -24,14 +24,14 @@ const VERIFIER_LENGTHS: std::ops::RangeInclusive<usize> = 43..=128;
 
 /// The client that the user has registered with the authorization server.
 #[derive(Clone, PartialEq, Eq)]
-pub struct OauthClient {
+pub struct OauthClientConfig {
     /// Its identifier at the server.
     pub id: String,
     /// Its secret, which public clients do not have.
     pub secret: Option<String>,
 }
 
-impl fmt::Debug for OauthClient {
+impl fmt::Debug for OauthClientConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OauthClient")
             .field("id", &self.id)
@@ -68,30 +68,30 @@ pub struct DeviceAuthorization {
 impl DeviceAuthorization {
     /// The address that the person opens; the server's own text.
     #[must_use]
-    pub fn address(&self) -> &str {
+    pub fn verification_uri(&self) -> &str {
         self.response.verification_uri()
     }
 
     /// The code that the person enters there; the server's own text.
     #[must_use]
-    pub fn code(&self) -> &str {
+    pub fn user_code(&self) -> &str {
         self.response.user_code().secret()
     }
 }
 
-type ConfiguredBasicClient =
+type ConfiguredOauthClient =
     BasicClient<EndpointMaybeSet, EndpointMaybeSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
 
 /// An authorization server whose addresses the user has confirmed, and a client of it.
 pub struct AuthorizationServer {
     endpoints: OauthEndpoints,
-    client: ConfiguredBasicClient,
-    http_client: EndpointClient,
+    client: ConfiguredOauthClient,
+    http_client: OauthHttpClient,
 }
 
 impl AuthorizationServer {
     /// A client of the server at these addresses, each of which is checked. Nothing is sent yet.
-    pub fn new(endpoints: OauthEndpoints, client: &OauthClient) -> Result<Self, OauthError> {
+    pub fn new(endpoints: OauthEndpoints, client: &OauthClientConfig) -> Result<Self, OauthError> {
         let all = [
             Some(&endpoints.token),
             endpoints.authorization.as_ref(),
@@ -99,7 +99,7 @@ impl AuthorizationServer {
             endpoints.refresh.as_ref(),
         ];
         for url in all.into_iter().flatten() {
-            parse_endpoint_url(url.as_str())?;
+            parse_oauth_url(url.as_str())?;
         }
         let mut oauth_client = oauth2::basic::BasicClient::new(ClientId::new(client.id.clone()));
         if let Some(secret) = &client.secret {
@@ -119,7 +119,7 @@ impl AuthorizationServer {
             )
             .set_token_uri(TokenUrl::from_url(endpoints.token.clone()));
         Ok(Self {
-            http_client: EndpointClient::for_url(&endpoints.token)?,
+            http_client: OauthHttpClient::for_url(&endpoints.token)?,
             endpoints,
             client: built,
         })
@@ -145,7 +145,7 @@ impl AuthorizationServer {
         verifier: &str,
         scopes: &[String],
     ) -> Result<Url, OauthError> {
-        let verifier = checked_verifier(verifier)?;
+        let verifier = parse_pkce_verifier(verifier)?;
         let state = CsrfToken::new(state.to_owned());
         let missing = |_| self.unsupported_error("authorization in a browser");
         let request = self.client.authorize_url(|| state).map_err(missing)?;
@@ -166,7 +166,7 @@ impl AuthorizationServer {
     ) -> Result<TokenSet, OauthError> {
         let request = self.client.exchange_code(AuthorizationCode::new(code));
         let request = request
-            .set_pkce_verifier(checked_verifier(verifier)?)
+            .set_pkce_verifier(parse_pkce_verifier(verifier)?)
             .set_redirect_uri(Cow::Owned(RedirectUrl::from_url(redirect.clone())));
         let answer = request.request_async(&self.http_client).await;
         self.check_token_response(answer)
@@ -266,7 +266,7 @@ impl AuthorizationServer {
     }
 }
 
-impl<'c> AsyncHttpClient<'c> for EndpointClient {
+impl<'c> AsyncHttpClient<'c> for OauthHttpClient {
     type Error = OauthError;
     type Future = BoxFuture<'c, Result<HttpResponse, OauthError>>;
 
@@ -276,7 +276,7 @@ impl<'c> AsyncHttpClient<'c> for EndpointClient {
 }
 
 async fn send_http_request(
-    endpoint: &EndpointClient,
+    endpoint: &OauthHttpClient,
     request: HttpRequest,
 ) -> Result<HttpResponse, OauthError> {
     let request = reqwest::Request::try_from(request);
@@ -314,7 +314,7 @@ impl OauthErrorResponse for oauth2::DeviceCodeErrorResponse {
 }
 
 /// A verifier of a length that PKCE allows (RFC 7636 section 4.1).
-fn checked_verifier(verifier: &str) -> Result<PkceCodeVerifier, OauthError> {
+fn parse_pkce_verifier(verifier: &str) -> Result<PkceCodeVerifier, OauthError> {
     match VERIFIER_LENGTHS.contains(&verifier.len()) {
         true => Ok(PkceCodeVerifier::new(verifier.to_owned())),
         false => Err(OauthError::Unusable {

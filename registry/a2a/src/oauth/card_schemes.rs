@@ -4,7 +4,7 @@ use a2a_card::{AgentCard, AuthScheme, SchemeKind, auth_requirements};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{OauthEndpoints, OauthError, parse_endpoint_url};
+use super::{OauthEndpoints, OauthError, parse_oauth_url};
 
 const MAX_SCHEMES: usize = 20;
 
@@ -62,7 +62,7 @@ impl OauthScheme {
 pub fn oauth_schemes(card: &AgentCard) -> Result<Vec<OauthScheme>, OauthError> {
     let mut schemes: Vec<OauthScheme> = Vec::new();
     for asked in auth_requirements(card).alternatives.iter().flatten() {
-        if let Some(sign_in) = parse_scheme(asked)?
+        if let Some(sign_in) = parse_oauth_scheme(asked)?
             && !schemes.contains(&sign_in)
         {
             schemes.push(sign_in);
@@ -74,7 +74,7 @@ pub fn oauth_schemes(card: &AgentCard) -> Result<Vec<OauthScheme>, OauthError> {
     Ok(schemes)
 }
 
-fn parse_scheme(auth_scheme: &AuthScheme<'_>) -> Result<Option<OauthScheme>, OauthError> {
+fn parse_oauth_scheme(auth_scheme: &AuthScheme<'_>) -> Result<Option<OauthScheme>, OauthError> {
     let (flows, document, is_openid) = match auth_scheme.kind.as_deref() {
         Some(SchemeKind::Oauth2 {
             flows,
@@ -94,7 +94,7 @@ fn parse_scheme(auth_scheme: &AuthScheme<'_>) -> Result<Option<OauthScheme>, Oau
         else {
             continue;
         };
-        if let Some(endpoints) = parse_endpoints(flow, grant)? {
+        if let Some(endpoints) = parse_oauth_endpoints(flow, grant)? {
             oauth_flows.push(OauthFlow {
                 grant_type: grant,
                 endpoints,
@@ -113,20 +113,20 @@ fn parse_scheme(auth_scheme: &AuthScheme<'_>) -> Result<Option<OauthScheme>, Oau
         scheme_name: auth_scheme.name.to_owned(),
         scopes,
         flows: oauth_flows,
-        metadata_url: document.map(parse_endpoint_url).transpose()?,
+        metadata_url: document.map(parse_oauth_url).transpose()?,
         is_openid,
     }))
 }
 
 /// The addresses of a flow; `None` if one that it needs is missing.
-fn parse_endpoints(
+fn parse_oauth_endpoints(
     flow: &Map<String, Value>,
     grant_type: GrantType,
 ) -> Result<Option<OauthEndpoints>, OauthError> {
     let url_member = |name: &str| {
         let text = camel_or_snake_member(flow, name).and_then(Value::as_str);
         let text = text.filter(|text| !text.is_empty());
-        text.map(parse_endpoint_url).transpose()
+        text.map(parse_oauth_url).transpose()
     };
     let Some(token) = url_member("tokenUrl")? else {
         return Ok(None);

@@ -17,7 +17,7 @@ pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The address of an endpoint: https, or http on this machine; without a user and a fragment (RFC 6749 section 3.2).
-pub fn parse_endpoint_url(text: &str) -> Result<Url, OauthError> {
+pub fn parse_oauth_url(text: &str) -> Result<Url, OauthError> {
     let invalid_endpoint = || OauthError::NotAnEndpoint {
         url: shorten_to_line(text),
     };
@@ -30,16 +30,16 @@ pub fn parse_endpoint_url(text: &str) -> Result<Url, OauthError> {
     }
 }
 
-pub(super) struct EndpointResponse {
+pub(super) struct OauthHttpResponse {
     /// The HTTP status, never that of a redirect.
     pub status: u16,
     pub content_type: Option<HeaderValue>,
     pub body: Vec<u8>,
 }
 
-pub(super) struct EndpointClient(Client);
+pub(super) struct OauthHttpClient(Client);
 
-impl EndpointClient {
+impl OauthHttpClient {
     /// A client for the server at `url`; no proxy reaches one on this machine.
     pub fn for_url(url: &Url) -> Result<Self, OauthError> {
         install_tls_provider();
@@ -58,22 +58,22 @@ impl EndpointClient {
     }
 
     /// Sends a GET request, without any credentials.
-    pub async fn get(&self, url: &Url) -> Result<EndpointResponse, OauthError> {
+    pub async fn get(&self, url: &Url) -> Result<OauthHttpResponse, OauthError> {
         let request = self.0.get(url.clone()).header("accept", "application/json");
         let request = request
             .build()
-            .map_err(|error| request_error(&error, url))?;
+            .map_err(|error| oauth_request_error(&error, url))?;
         self.send(request).await
     }
 
     /// Sends a request, and reads the whole response.
-    pub async fn send(&self, request: Request) -> Result<EndpointResponse, OauthError> {
+    pub async fn send(&self, request: Request) -> Result<OauthHttpResponse, OauthError> {
         let url = request.url().clone();
         let mut response = self
             .0
             .execute(request)
             .await
-            .map_err(|error| request_error(&error, &url))?;
+            .map_err(|error| oauth_request_error(&error, &url))?;
         if response.status().is_redirection() {
             let to = response.headers().get(LOCATION);
             let to = to.map_or_else(String::new, |to| {
@@ -89,7 +89,7 @@ impl EndpointClient {
         while let Some(chunk) = response
             .chunk()
             .await
-            .map_err(|error| request_error(&error, &url))?
+            .map_err(|error| oauth_request_error(&error, &url))?
         {
             if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
                 return Err(OauthError::TooLarge {
@@ -99,7 +99,7 @@ impl EndpointClient {
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(EndpointResponse {
+        Ok(OauthHttpResponse {
             status: response.status().as_u16(),
             content_type,
             body,
@@ -107,7 +107,7 @@ impl EndpointClient {
     }
 }
 
-fn request_error(error: &reqwest::Error, url: &Url) -> OauthError {
+fn oauth_request_error(error: &reqwest::Error, url: &Url) -> OauthError {
     let url = display_url(url);
     match error.is_timeout() {
         true => OauthError::TimedOut {
@@ -136,7 +136,7 @@ mod tests {
             "http://localhost/token",
             "http://[::1]:9/token",
         ] {
-            assert_eq!(parse_endpoint_url(good).unwrap().as_str(), good);
+            assert_eq!(parse_oauth_url(good).unwrap().as_str(), good);
         }
         for bad in [
             "http://login.example/token",
@@ -149,7 +149,7 @@ mod tests {
             "/token",
             "",
         ] {
-            let error = parse_endpoint_url(bad).unwrap_err();
+            let error = parse_oauth_url(bad).unwrap_err();
             assert!(matches!(error, OauthError::NotAnEndpoint { .. }), "{bad}");
         }
     }

@@ -28,7 +28,7 @@ pub struct LoopbackRedirect {
     url: Url,
 }
 
-type RedirectResult = Result<String, (String, Option<String>)>;
+type OauthRedirectResult = Result<String, (String, Option<String>)>;
 
 impl LoopbackRedirect {
     /// Opens a free port.
@@ -51,7 +51,7 @@ impl LoopbackRedirect {
 
     /// Waits for the code, at most [`SIGN_IN_TIMEOUT`]. Requests without the right `state`, or from another than the
     /// known `issuer` (RFC 9207), are rejected, and the port stays open for the right request. Errors name `server`.
-    pub async fn code(
+    pub async fn wait_for_code(
         self,
         state: &str,
         issuer: Option<&str>,
@@ -71,7 +71,11 @@ impl LoopbackRedirect {
         }
     }
 
-    async fn wait_for_redirect(self, state: &str, issuer: Option<&str>) -> Option<RedirectResult> {
+    async fn wait_for_redirect(
+        self,
+        state: &str,
+        issuer: Option<&str>,
+    ) -> Option<OauthRedirectResult> {
         let (sender, mut receiver) = mpsc::channel(1);
         let mut connections = JoinSet::new();
         loop {
@@ -86,7 +90,7 @@ impl LoopbackRedirect {
                     let expected = (state.to_owned(), issuer.map(str::to_owned));
                     let sender = sender.clone();
                     connections.spawn(async move {
-                        let served = timeout(BROWSER_REQUEST_TIMEOUT, serve_redirect(stream, &expected.0, expected.1.as_deref()));
+                        let served = timeout(BROWSER_REQUEST_TIMEOUT, serve_oauth_redirect(stream, &expected.0, expected.1.as_deref()));
                         if let Ok(Some(returned)) = served.await {
                             let _ = sender.send(returned).await;
                         }
@@ -99,18 +103,18 @@ impl LoopbackRedirect {
 }
 
 /// Responds to one request; returns its result if it is the right one.
-async fn serve_redirect(
+async fn serve_oauth_redirect(
     mut stream: TcpStream,
     state: &str,
     issuer: Option<&str>,
-) -> Option<RedirectResult> {
+) -> Option<OauthRedirectResult> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         if head.len() > MAX_REQUEST_BYTES || stream.read_buf(&mut head).await.ok()? == 0 {
             return None;
         }
     }
-    let redirect_result = parse_redirect(&String::from_utf8_lossy(&head), state, issuer);
+    let redirect_result = parse_oauth_redirect(&String::from_utf8_lossy(&head), state, issuer);
     let (status, message) = match &redirect_result {
         Some(Ok(_)) => ("200 OK", "You are signed in. You can close this window."),
         Some(Err(_)) => (
@@ -137,7 +141,11 @@ async fn serve_redirect(
 }
 
 /// Parses the right request; `None` for any other.
-fn parse_redirect(head: &str, state: &str, issuer: Option<&str>) -> Option<RedirectResult> {
+fn parse_oauth_redirect(
+    head: &str,
+    state: &str,
+    issuer: Option<&str>,
+) -> Option<OauthRedirectResult> {
     let mut words = head.lines().next()?.split(' ');
     let target = words
         .next()
@@ -177,14 +185,20 @@ mod tests {
     #[test]
     fn only_the_answer_to_this_sign_in_is_taken() {
         let right = get("/callback?code=c&state=s&iss=https://l.example");
-        assert_eq!(parse_redirect(&right, "s", None), Some(Ok("c".to_owned())));
         assert_eq!(
-            parse_redirect(&right, "s", Some("https://l.example")),
+            parse_oauth_redirect(&right, "s", None),
             Some(Ok("c".to_owned()))
         );
-        assert_eq!(parse_redirect(&right, "s", Some("https://m.example")), None);
         assert_eq!(
-            parse_redirect(
+            parse_oauth_redirect(&right, "s", Some("https://l.example")),
+            Some(Ok("c".to_owned()))
+        );
+        assert_eq!(
+            parse_oauth_redirect(&right, "s", Some("https://m.example")),
+            None
+        );
+        assert_eq!(
+            parse_oauth_redirect(
                 &get("/callback?code=c&state=s"),
                 "s",
                 Some("https://l.example")
@@ -201,14 +215,19 @@ mod tests {
             "//evil.example/callback?code=c&state=s",
             "http://evil.example/callback?code=c&state=s",
         ] {
-            assert_eq!(parse_redirect(&get(wrong), "s", None), None, "{wrong}");
+            assert_eq!(
+                parse_oauth_redirect(&get(wrong), "s", None),
+                None,
+                "{wrong}"
+            );
         }
         assert_eq!(
-            parse_redirect(&right.replace("GET", "POST"), "s", None),
+            parse_oauth_redirect(&right.replace("GET", "POST"), "s", None),
             None
         );
-        assert_eq!(parse_redirect("", "s", None), None);
-        let refused = parse_redirect(&get("/callback?error=access_denied&state=s"), "s", None);
+        assert_eq!(parse_oauth_redirect("", "s", None), None);
+        let refused =
+            parse_oauth_redirect(&get("/callback?error=access_denied&state=s"), "s", None);
         assert_eq!(refused, Some(Err(("access_denied".to_owned(), None))));
     }
 }

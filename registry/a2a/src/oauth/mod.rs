@@ -15,9 +15,11 @@ mod error;
 mod loopback_redirect;
 mod server_metadata;
 
-pub use authorization_server::{AuthorizationServer, DeviceAuthorization, OauthClient, TokenSet};
+pub use authorization_server::{
+    AuthorizationServer, DeviceAuthorization, OauthClientConfig, TokenSet,
+};
 pub use card_schemes::{GrantType, OauthFlow, OauthScheme, oauth_schemes};
-pub use endpoint_client::{MAX_RESPONSE_BYTES, REQUEST_TIMEOUT, parse_endpoint_url};
+pub use endpoint_client::{MAX_RESPONSE_BYTES, REQUEST_TIMEOUT, parse_oauth_url};
 pub use error::OauthError;
 pub use loopback_redirect::{LoopbackRedirect, SIGN_IN_TIMEOUT};
-pub use server_metadata::{MetadataKind, OauthEndpoints, ServerMetadata};
+pub use server_metadata::{OauthEndpoints, OauthMetadataKind, OauthServerMetadata};

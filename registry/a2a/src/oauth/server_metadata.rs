@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use url::Url;
 
-use super::endpoint_client::EndpointClient;
-use super::{GrantType, OauthError, parse_endpoint_url};
+use super::endpoint_client::OauthHttpClient;
+use super::{GrantType, OauthError, parse_oauth_url};
 use crate::foreign_text::shorten_to_line;
 use crate::http_session::display_url;
 
@@ -61,7 +61,7 @@ impl OauthEndpoints {
 
 /// The kind of document at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MetadataKind {
+pub enum OauthMetadataKind {
     /// Metadata of an authorization server (RFC 8414).
     Metadata,
     /// `OpenID` Connect Discovery 1.0.
@@ -70,7 +70,7 @@ pub enum MetadataKind {
 
 /// The document, as far as it is read.
 #[derive(Debug, Deserialize)]
-pub struct ServerMetadata {
+pub struct OauthServerMetadata {
     issuer: String,
     token_endpoint: Option<String>,
     authorization_endpoint: Option<String>,
@@ -82,10 +82,10 @@ pub struct ServerMetadata {
     authorization_response_iss_parameter_supported: bool,
 }
 
-impl ServerMetadata {
+impl OauthServerMetadata {
     /// Fetches the document at a confirmed address, without any credentials. A document of another issuer is rejected.
     pub async fn fetch(url: &Url) -> Result<Self, OauthError> {
-        let response = EndpointClient::for_url(url)?.get(url).await?;
+        let response = OauthHttpClient::for_url(url)?.get(url).await?;
         let unreadable_error = |reason: &str| OauthError::Unreadable {
             url: display_url(url),
             reason: reason.to_owned(),
@@ -107,7 +107,7 @@ impl ServerMetadata {
     /// Whether this is the address at which the issuer's document must be: the issuer with the well-known path after
     /// it (`OpenID` Connect Discovery 1.0 section 4), or before its path (RFC 8414 section 3).
     fn is_located_at(&self, url: &Url) -> bool {
-        let Ok(issuer) = parse_endpoint_url(&self.issuer) else {
+        let Ok(issuer) = parse_oauth_url(&self.issuer) else {
             return false;
         };
         if issuer.query().is_some() {
@@ -134,7 +134,7 @@ impl ServerMetadata {
             url: display_url(url),
             what,
         };
-        let parse_url = |text: &Option<String>| text.as_deref().map(parse_endpoint_url).transpose();
+        let parse_url = |text: &Option<String>| text.as_deref().map(parse_oauth_url).transpose();
         let token =
             parse_url(&self.token_endpoint)?.ok_or_else(|| missing_error("token endpoint"))?;
         let challenges = self.code_challenge_methods_supported.as_deref();
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    fn document(issuer: &str) -> ServerMetadata {
+    fn document(issuer: &str) -> OauthServerMetadata {
         serde_json::from_value(json!({"issuer": issuer, "token_endpoint": "https://l.example/t"}))
             .unwrap()
     }
@@ -248,7 +248,7 @@ mod tests {
                 .as_object_mut()
                 .unwrap()
                 .extend(members.as_object().unwrap().clone());
-            let document: ServerMetadata = serde_json::from_value(whole).unwrap();
+            let document: OauthServerMetadata = serde_json::from_value(whole).unwrap();
             document.endpoints(&url)
         };
         let token = "https://l.example/t";

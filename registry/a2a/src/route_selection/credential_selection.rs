@@ -106,7 +106,7 @@ pub fn choose_credentials<'a>(
     let first = |guess| {
         candidates
             .iter()
-            .find_map(|one| satisfy_alternative(one, available, guess))
+            .find_map(|one| satisfy_security_alternative(one, available, guess))
     };
     if let Some(credentials) = first(false).or_else(|| first(true)) {
         return CredentialChoice::Placements(credentials);
@@ -120,7 +120,7 @@ pub fn choose_credentials<'a>(
 
 /// The credentials to send for an alternative, if it is met. With `allow_guess`, a scheme in an unknown form is met
 /// too.
-fn satisfy_alternative(
+fn satisfy_security_alternative(
     alternative: &[AuthScheme<'_>],
     available: &AvailableCredentials<'_>,
     allow_guess: bool,
@@ -222,7 +222,7 @@ pub(crate) fn is_http_basic(auth_scheme: &AuthScheme<'_>) -> bool {
 }
 
 /// Whether a card mentions a scheme that takes a token, or may take one, or requires nothing.
-pub fn accepts_token(card: &AgentCard) -> bool {
+pub fn card_accepts_token(card: &AgentCard) -> bool {
     let AuthRequirements {
         alternatives,
         required,
@@ -240,7 +240,7 @@ pub fn accepts_token(card: &AgentCard) -> bool {
 }
 
 /// Whether a card names a location for an API key.
-pub fn accepts_api_key(card: &AgentCard) -> bool {
+pub fn card_accepts_api_key(card: &AgentCard) -> bool {
     let mut schemes = card.security_schemes.iter();
     schemes.any(|scheme| api_key_placement(&scheme.kind).is_some())
 }

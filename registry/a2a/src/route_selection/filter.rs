@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use a2a_card::{AgentCard, Interface};
 
-use super::{ProtocolBinding, Route, grpc_url};
+use super::{AgentRoute, ProtocolBinding, grpc_url};
 
 /// Which interfaces a caller wants, beside what the card prefers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl InterfacePreferences {
 
     /// The routes that match, with the caller's tenant, and without TLS if the caller wants none.
     #[must_use]
-    pub fn apply_to_routes(&self, mut routes: Vec<Route>) -> Vec<Route> {
+    pub fn apply_to_routes(&self, mut routes: Vec<AgentRoute>) -> Vec<AgentRoute> {
         routes.retain(|route| self.matches_binding(route) && self.matches_version(route));
         for route in &mut routes {
             if let Some(tenant) = &self.tenant {
@@ -70,12 +70,12 @@ impl InterfacePreferences {
         format!("{binding} and {version}")
     }
 
-    fn matches_binding(&self, route: &Route) -> bool {
+    fn matches_binding(&self, route: &AgentRoute) -> bool {
         let wanted = self.binding.as_deref();
         wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(&route.interface.binding))
     }
 
-    fn matches_version(&self, route: &Route) -> bool {
+    fn matches_version(&self, route: &AgentRoute) -> bool {
         let Some(wanted) = &self.version else {
             return true;
         };

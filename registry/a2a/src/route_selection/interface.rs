@@ -75,7 +75,7 @@ impl ProtocolBinding {
 
 /// An interface that can be called.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Route {
+pub struct AgentRoute {
     /// The interface as in the card.
     pub interface: Interface,
     /// Its address as a URL.
@@ -84,7 +84,7 @@ pub struct Route {
     pub protocol_binding: ProtocolBinding,
 }
 
-impl Route {
+impl AgentRoute {
     /// The tenant in every request: in the path over HTTP+JSON, else among the parameters.
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
@@ -111,14 +111,17 @@ impl Route {
 
 /// The routes, and each one of 1.0 also in the forms of the a2a-protocol skill: after the standard ones, or before
 /// them.
-pub(crate) fn add_protocol_skill_routes(routes: Vec<Route>, skill_first: bool) -> Vec<Route> {
-    let with_variant = |route: Route| {
+pub(crate) fn add_protocol_skill_routes(
+    routes: Vec<AgentRoute>,
+    skill_first: bool,
+) -> Vec<AgentRoute> {
+    let with_variant = |route: AgentRoute| {
         let dialect = match route.protocol_binding {
             ProtocolBinding::V1JsonRpc => Some(ProtocolBinding::SkillJsonRpc),
             ProtocolBinding::V1Rest => Some(ProtocolBinding::SkillRest),
             _ => None,
         };
-        let skill_route = dialect.map(|dialect| Route {
+        let skill_route = dialect.map(|dialect| AgentRoute {
             protocol_binding: dialect,
             ..route.clone()
         });
@@ -204,24 +207,24 @@ const SUPPORTED_BINDINGS: [(SupportedBinding<'_>, ProtocolBinding); 7] = [
 const MAX_REASONS: usize = 4;
 
 /// The routes to call the agent, in the order to try them; never empty.
-pub fn callable_routes(card: &AgentCard) -> Result<Vec<Route>, RouteError> {
+pub fn callable_routes(card: &AgentCard) -> Result<Vec<AgentRoute>, RouteError> {
     if card.interfaces.is_empty() {
         return Err(RouteError::NoInterface);
     }
     let ranked = ranked_interfaces(card, &SUPPORTED_BINDINGS.map(|(spoken, _)| spoken));
-    let routes: Vec<Route> = ranked.iter().filter_map(route_for).collect();
+    let routes: Vec<AgentRoute> = ranked.iter().filter_map(interface_to_route).collect();
     if routes.is_empty() {
         return Err(RouteError::NoneUsable {
-            reasons: summarize_unusable_reasons(&ranked),
+            reasons: summarize_unusable_interfaces(&ranked),
         });
     }
     Ok(routes)
 }
 
-fn route_for(ranked: &RankedInterface<'_>) -> Option<Route> {
+fn interface_to_route(ranked: &RankedInterface<'_>) -> Option<AgentRoute> {
     let (_, dialect) = SUPPORTED_BINDINGS.get(ranked.client_binding?)?;
     let text = ranked.interface.url.as_str();
-    Some(Route {
+    Some(AgentRoute {
         interface: ranked.interface.clone(),
         url: match dialect.is_grpc() {
             true => grpc_url(text, false)?,
@@ -247,7 +250,7 @@ const fn default_url_scheme(plaintext: bool) -> &'static str {
     if plaintext { "http" } else { "https" }
 }
 
-fn summarize_unusable_reasons(ranked: &[RankedInterface<'_>]) -> String {
+fn summarize_unusable_interfaces(ranked: &[RankedInterface<'_>]) -> String {
     let reason_texts: Vec<&str> = ranked
         .iter()
         .take(MAX_REASONS)

@@ -11,10 +11,10 @@ mod interface;
 pub(crate) use credential_selection::is_http_basic;
 pub use credential_selection::{
     AvailableCredentials, CredentialChoice, CredentialPlacement, ProvidedCredentialKinds,
-    UnmetSchemeReason, accepts_api_key, accepts_token, api_key_placement, choose_credentials,
-    scheme_placement,
+    UnmetSchemeReason, api_key_placement, card_accepts_api_key, card_accepts_token,
+    choose_credentials, scheme_placement,
 };
 pub use filter::InterfacePreferences;
 pub(crate) use interface::add_protocol_skill_routes;
 use interface::grpc_url;
-pub use interface::{ProtocolBinding, Route, RouteError, callable_routes};
+pub use interface::{AgentRoute, ProtocolBinding, RouteError, callable_routes};

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::event::{EventShape, is_append};
+use super::event::{EventShape, is_artifact_append};
 use crate::agent_response::{self, AgentResponse};
 use crate::member_spelling::string_member;
-use crate::route_selection::Route;
+use crate::route_selection::AgentRoute;
 
 /// The task or message that the events add up to. Its size is bounded by that of the stream.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl StreamAccumulator {
     }
 
     /// The answer so far; `None` before the first event.
-    pub fn response(&self, route: &Route) -> Option<AgentResponse> {
+    pub fn response(&self, route: &AgentRoute) -> Option<AgentResponse> {
         if let Some(message) = &self.message {
             return Some(agent_response::response_from_message(
                 message.clone(),
@@ -100,7 +100,7 @@ impl StreamAccumulator {
 
     fn update_artifact(&mut self, content: &Value) {
         let artifact = content.get("artifact").cloned().unwrap_or_default();
-        let append = is_append(content);
+        let append = is_artifact_append(content);
         let id = artifact_key(&artifact).unwrap_or_default();
         let index = self.artifact_indexes.get(&id).copied();
         let task = self.get_or_insert_task(content);

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use crate::CallError;
 use crate::agent_response::{
-    self, AgentResponse, ArtifactSummary, normalize_state, summarize_parts,
+    self, AgentResponse, ArtifactSummary, normalize_task_state, summarize_parts,
 };
 use crate::foreign_text::shorten_to_line;
 use crate::member_spelling::{camel_or_snake_member, string_member};
-use crate::route_selection::Route;
+use crate::route_selection::AgentRoute;
 
 /// One event of an answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +67,7 @@ pub(super) enum EventShape {
 
 /// Detects the shape and content of an event: wrapped (1.0), marked by `kind` (0.2, 0.3), or by its members. A new
 /// state in the form of 0.1 is read as a task without artifacts.
-pub(super) fn detect_shape(raw: &Value) -> Option<(EventShape, &Value)> {
+pub(super) fn detect_event_shape(raw: &Value) -> Option<(EventShape, &Value)> {
     let wrapped = [
         ("task", EventShape::Task),
         ("message", EventShape::Message),
@@ -112,10 +112,10 @@ pub(super) fn event_task_id(shape: EventShape, content: &Value) -> Option<String
     }
 }
 
-pub(super) fn parse_event(
+pub(super) fn parse_event_content(
     shape: EventShape,
     content: &Value,
-    route: &Route,
+    route: &AgentRoute,
 ) -> Result<StreamEventContent, CallError> {
     Ok(match shape {
         EventShape::Task => StreamEventContent::Task(Box::new(agent_response::response_from_task(
@@ -130,7 +130,7 @@ pub(super) fn parse_event(
             let message = content.pointer("/status/message").map(summarize_parts);
             let message = message.unwrap_or_default();
             StreamEventContent::Status(StatusUpdate {
-                state: normalize_state(state.ok_or_else(|| invalid_event_error(content))?),
+                state: normalize_task_state(state.ok_or_else(|| invalid_event_error(content))?),
                 text: message.text,
                 other_parts: message.other_parts,
                 is_final: bool_member(content, "final"),
@@ -140,7 +140,7 @@ pub(super) fn parse_event(
             let artifact = content.get("artifact").filter(|inner| inner.is_object());
             StreamEventContent::Artifact(ArtifactUpdate {
                 artifact: summarize_parts(artifact.ok_or_else(|| invalid_event_error(content))?),
-                is_append: is_append(content),
+                is_append: is_artifact_append(content),
                 is_last_chunk: bool_member(content, "lastChunk")
                     || bool_member(&content["artifact"], "lastChunk"),
             })
@@ -149,7 +149,7 @@ pub(super) fn parse_event(
 }
 
 /// Whether an artifact continues the one before it, which 0.1 says within the artifact.
-pub(super) fn is_append(content: &Value) -> bool {
+pub(super) fn is_artifact_append(content: &Value) -> bool {
     bool_member(content, "append") || bool_member(&content["artifact"], "append")
 }
 

@@ -104,8 +104,8 @@ impl EventReader {
                 let document = serde_json::from_str(&data).map_err(|_| CallError::NotAnEvent {
                     beginning: shorten_to_line(&data),
                 });
-                let event =
-                    document.and_then(|document| binding_forms::parse_event(*dialect, document));
+                let event = document
+                    .and_then(|document| binding_forms::parse_event_document(*dialect, document));
                 event.map(Some).map_err(EventReadError::AgentError)
             }
             EventDecoder::Grpc {
@@ -117,12 +117,12 @@ impl EventReader {
                     Ok(None) => return Ok(None),
                     Ok(Some(message)) => message,
                     Err(status) => {
-                        return Err(stream_status_error(&status, url, *with_credentials));
+                        return Err(grpc_stream_error(&status, url, *with_credentials));
                     }
                 };
                 self.meter.add_bytes(message.encoded_len())?;
                 self.meter.event_bytes.store(0, Ordering::Relaxed);
-                grpc::message_to_json(&message)
+                grpc::protobuf_to_json(&message)
                     .map(Some)
                     .map_err(EventReadError::AgentError)
             }
@@ -158,20 +158,16 @@ async fn next_event_data(
 }
 
 /// Why a stream of gRPC ended with a status: a lost connection, a server that went away, or the agent's own error.
-fn stream_status_error(
-    status: &tonic::Status,
-    url: &str,
-    with_credentials: bool,
-) -> EventReadError {
-    if let Some(reason) = grpc::connection_loss(status) {
+fn grpc_stream_error(status: &tonic::Status, url: &str, with_credentials: bool) -> EventReadError {
+    if let Some(reason) = grpc::connection_loss_cause(status) {
         return EventReadError::Lost(
             reason.map_or_else(|reason| reason, |error| error.to_string()),
         );
     }
-    if grpc::is_message_too_long(status) {
+    if grpc::is_message_size_error(status) {
         return event_too_long_error();
     }
-    match grpc::status_to_error(status, url, with_credentials) {
+    match grpc::grpc_status_error(status, url, with_credentials) {
         error if error.is_transient() => EventReadError::Lost(error.to_string()),
         error => EventReadError::AgentError(error),
     }

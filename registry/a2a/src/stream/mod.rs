@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::agent_response::AgentResponse;
-use super::connection::{Connection, StreamResponse, UnreadEvents};
+use super::connection::{Connection, EventsOrDocument, UnreadEvents};
 use super::http_session::{BODY_LIMIT, display_url};
 use super::operation::Operation;
 use super::{CallError, Message, POLL_LIMIT, v0_1};
@@ -93,11 +93,11 @@ impl EventStream {
             _ => None,
         };
         let first_event = match response {
-            StreamResponse::Events(unread) => {
+            EventsOrDocument::Events(unread) => {
                 stream.start_reading(unread);
                 stream.advance_to_event().await
             }
-            StreamResponse::Document(value) => Some(stream.accept_document(value)),
+            EventsOrDocument::Document(value) => Some(stream.accept_unstreamed_answer(value)),
         };
         match first_event {
             Some(Ok(event)) => stream.pending_event = Some(event),
@@ -108,14 +108,14 @@ impl EventStream {
     }
 
     /// Sends a message to an agent that does not stream; its answer is the first event.
-    pub(super) async fn send_and_poll(
+    pub(super) async fn open_with_polling(
         connection: Connection,
         message: &Message,
         timeouts: StreamTimeouts,
     ) -> Result<Self, CallError> {
         let value = connection.call_operation(Operation::Send(message)).await?;
         let mut stream = Self::new(connection, timeouts, false);
-        stream.pending_event = Some(stream.accept_document(value)?);
+        stream.pending_event = Some(stream.accept_unstreamed_answer(value)?);
         Ok(stream)
     }
 
@@ -128,7 +128,7 @@ impl EventStream {
     ) -> Result<Self, CallError> {
         let value = connection.call_operation(Operation::Get(id)).await?;
         let mut stream = Self::new(connection, timeouts, is_streamed);
-        stream.pending_event = Some(stream.accept_document(value)?);
+        stream.pending_event = Some(stream.accept_unstreamed_answer(value)?);
         if is_streamed && matches!(stream.phase, StreamPhase::Polling) {
             stream.phase = StreamPhase::Broken;
         }
@@ -191,7 +191,7 @@ impl EventStream {
             .connection
             .call_operation(Operation::Cancel(id))
             .await?;
-        super::agent_response::parse_task(raw, &self.connection.route)
+        super::agent_response::parse_task_response(raw, &self.connection.route)
     }
 
     async fn advance_to_event(&mut self) -> Option<Result<StreamEvent, CallError>> {
@@ -275,11 +275,11 @@ impl EventStream {
         self.resume_attempts += 1;
         self.has_gap = true;
         match self.connection.open_stream(Operation::Subscribe(&id)).await {
-            Ok(StreamResponse::Events(unread)) => {
+            Ok(EventsOrDocument::Events(unread)) => {
                 self.start_reading(unread);
                 Ok(None)
             }
-            Ok(StreamResponse::Document(value)) => {
+            Ok(EventsOrDocument::Document(value)) => {
                 self.phase = StreamPhase::Polling;
                 Ok(Some(value))
             }
@@ -349,7 +349,7 @@ impl EventStream {
     }
 
     /// Accepts an answer that is not in a stream; an unfinished task is polled afterwards.
-    fn accept_document(&mut self, value: Value) -> Result<StreamEvent, CallError> {
+    fn accept_unstreamed_answer(&mut self, value: Value) -> Result<StreamEvent, CallError> {
         self.phase = StreamPhase::Polling;
         self.accept_event(value)
     }
@@ -370,7 +370,7 @@ impl EventStream {
                 what: format!("more than {EVENT_COUNT_LIMIT} events"),
             });
         }
-        let Some((shape, content)) = event::detect_shape(&raw) else {
+        let Some((shape, content)) = event::detect_event_shape(&raw) else {
             return Err(match self.is_streamed {
                 true => event::invalid_event_error(&raw),
                 false => super::agent_response::invalid_response_error(&raw),
@@ -385,7 +385,7 @@ impl EventStream {
                 found: super::foreign_text::shorten_to_line(&format!("task {event_id}")),
             });
         }
-        let kind = event::parse_event(shape, content, &self.connection.route)?;
+        let kind = event::parse_event_content(shape, content, &self.connection.route)?;
         self.accumulator.add_event(shape, content);
         if matches!(
             kind,

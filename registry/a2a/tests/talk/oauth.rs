@@ -1,8 +1,8 @@
 //! Signing in: what authorization servers are sent, and what of their answers is taken.
 
 use a2a_client::oauth::{
-    AuthorizationServer, LoopbackRedirect, MAX_RESPONSE_BYTES, OauthClient, OauthEndpoints,
-    OauthError, ServerMetadata, parse_endpoint_url,
+    AuthorizationServer, LoopbackRedirect, MAX_RESPONSE_BYTES, OauthClientConfig, OauthEndpoints,
+    OauthError, OauthServerMetadata, parse_oauth_url,
 };
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,15 +12,15 @@ use super::scripted::{Scripted, ScriptedAnswer};
 /// 43 characters, as a verifier must have.
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
-fn client(secret: Option<&str>) -> OauthClient {
-    OauthClient {
+fn client(secret: Option<&str>) -> OauthClientConfig {
+    OauthClientConfig {
         id: "cli".to_owned(),
         secret: secret.map(str::to_owned),
     }
 }
 
 fn provider(server: &Scripted, secret: Option<&str>) -> AuthorizationServer {
-    let at = |path: &str| parse_endpoint_url(&format!("{}{path}", server.base)).unwrap();
+    let at = |path: &str| parse_oauth_url(&format!("{}{path}", server.base)).unwrap();
     let endpoints = OauthEndpoints {
         authorization: Some(at("/authorize")),
         device: Some(at("/device")),
@@ -154,7 +154,7 @@ async fn a_redirect_of_a_server_is_not_followed() {
             "{status}"
         );
         let document = format!("{}/.well-known/openid-configuration", server.base);
-        let error = ServerMetadata::fetch(&document.parse().unwrap()).await;
+        let error = OauthServerMetadata::fetch(&document.parse().unwrap()).await;
         assert!(
             matches!(error, Err(OauthError::Redirected { .. })),
             "{status}"
@@ -205,7 +205,7 @@ async fn a_document_of_another_issuer_is_refused() {
         "token_endpoint": "https://l.example/t"}))])
     .await;
     let url = format!("{}/.well-known/openid-configuration", server.base);
-    let error = ServerMetadata::fetch(&url.parse().unwrap())
+    let error = OauthServerMetadata::fetch(&url.parse().unwrap())
         .await
         .unwrap_err();
     assert!(matches!(error, OauthError::OtherIssuer { .. }), "{error}");
@@ -273,6 +273,6 @@ trait CodeOf {
 
 impl CodeOf for LoopbackRedirect {
     async fn code_of(self, state: &'static str) -> Result<String, OauthError> {
-        self.code(state, None, "https://l.example").await
+        self.wait_for_code(state, None, "https://l.example").await
     }
 }

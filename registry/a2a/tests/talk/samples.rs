@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use a2a_card::{AgentCard, Family};
+use a2a_card::{AgentCard, CardFamily};
 use a2a_client::{AgentResponse, CallError, ProtocolBinding, SendOptions, send_text};
 use a2a_crawler::SystemClock;
 use a2a_registry_demo::{SampleAgents, start_sample_agents};
@@ -24,9 +24,9 @@ async fn ask(card: &AgentCard, text: &str) -> AgentResponse {
 async fn each_agents_published_card_is_all_the_client_needs() {
     let agents = agents().await;
     let expected = [
-        (Family::V0_2, ProtocolBinding::V0JsonRpc),
-        (Family::V0_3, ProtocolBinding::V0JsonRpc),
-        (Family::V1_0, ProtocolBinding::V1JsonRpc),
+        (CardFamily::V0_2, ProtocolBinding::V0JsonRpc),
+        (CardFamily::V0_3, ProtocolBinding::V0JsonRpc),
+        (CardFamily::V1_0, ProtocolBinding::V1JsonRpc),
     ];
     for (agent, (family, dialect)) in agents.agents.iter().zip(expected) {
         let bytes = super::wire::get(&agent.card_url)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use a2a_card::AgentCard;
-use a2a_client::route_selection::{accepts_api_key, accepts_token};
+use a2a_client::route_selection::{card_accepts_api_key, card_accepts_token};
 use a2a_client::{BasicLogin, ClientCertificate};
 use clap::Args;
 
@@ -65,12 +65,14 @@ pub(crate) struct ParsedCredentials {
 impl ParsedCredentials {
     /// Drops credentials from variables that this card does not need, with a note.
     pub fn drop_unneeded_credentials(&mut self, card: &AgentCard) {
-        if self.is_token_from_variable && !accepts_token(card) && self.bearer.take().is_some() {
+        if self.is_token_from_variable && !card_accepts_token(card) && self.bearer.take().is_some()
+        {
             terminal::eprint_note(&format!(
                 "{TOKEN_VARIABLE} is ignored: the card requires no token"
             ));
         }
-        if self.is_key_from_variable && !accepts_api_key(card) && self.api_key.take().is_some() {
+        if self.is_key_from_variable && !card_accepts_api_key(card) && self.api_key.take().is_some()
+        {
             terminal::eprint_note(&format!(
                 "{API_KEY_VARIABLE} is ignored: the card does not say where to send an API key"
             ));

@@ -129,7 +129,7 @@ fn prompt_terminal(
 /// If it cannot be read, is too long, or others can read it.
 pub(crate) fn read_private_file(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
-    check_owner_only(&file, path)?;
+    check_private_file(&file, path)?;
     let mut content = Vec::new();
     let read = file.take(limit + 1).read_to_end(&mut content);
     read.map_err(|error| error.to_string())?;
@@ -140,7 +140,7 @@ pub(crate) fn read_private_file(path: &Path, limit: u64) -> Result<Vec<u8>, Stri
 }
 
 #[cfg(unix)]
-fn check_owner_only(file: &File, path: &Path) -> Result<(), String> {
+fn check_private_file(file: &File, path: &Path) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt as _;
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     if metadata.mode() & 0o077 != 0 {
@@ -159,7 +159,7 @@ fn check_owner_only(file: &File, path: &Path) -> Result<(), String> {
 }
 
 #[cfg(not(unix))]
-fn check_owner_only(_: &File, _: &Path) -> Result<(), String> {
+fn check_private_file(_: &File, _: &Path) -> Result<(), String> {
     Ok(())
 }
 

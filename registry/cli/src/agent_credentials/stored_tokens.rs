@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use a2a_client::TokenSource;
 use a2a_client::oauth::{
-    AuthorizationServer, OauthClient, OauthEndpoints, OauthError, TokenSet, parse_endpoint_url,
+    AuthorizationServer, OauthClientConfig, OauthEndpoints, OauthError, TokenSet, parse_oauth_url,
 };
 use a2a_crawler::Clock;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -100,14 +100,14 @@ async fn renew_tokens(sign_in: &StoredSignIn) -> Result<TokenSet, OauthError> {
     let refresh = sign_in
         .refresh_endpoint
         .as_deref()
-        .map(parse_endpoint_url)
+        .map(parse_oauth_url)
         .transpose()?;
     let endpoints = OauthEndpoints {
         refresh,
         sends_secret_in_body: sign_in.secret_in_body,
-        ..OauthEndpoints::from_token_url(parse_endpoint_url(&sign_in.token_endpoint)?)
+        ..OauthEndpoints::from_token_url(parse_oauth_url(&sign_in.token_endpoint)?)
     };
-    let client = OauthClient {
+    let client = OauthClientConfig {
         id: sign_in.client_id.clone(),
         secret: sign_in.client_secret.clone().map(|secret| secret.0),
     };

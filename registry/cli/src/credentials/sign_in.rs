@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use a2a_client::oauth::{
-    AuthorizationServer, GrantType, LoopbackRedirect, OauthClient, OauthEndpoints, OauthScheme,
-    SIGN_IN_TIMEOUT, ServerMetadata, TokenSet,
+    AuthorizationServer, GrantType, LoopbackRedirect, OauthClientConfig, OauthEndpoints,
+    OauthScheme, OauthServerMetadata, SIGN_IN_TIMEOUT, TokenSet,
 };
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_domain::identifiers::{Entropy, SystemEntropy};
@@ -86,7 +86,7 @@ impl SignInArgs {
         }
     }
 
-    fn resolve_client(&self) -> Result<OauthClient, CommandError> {
+    fn resolve_client(&self) -> Result<OauthClientConfig, CommandError> {
         let set = || std::env::var("A2A_AGENT_CLIENT_ID").ok();
         let id = self.client_id.clone().or_else(set);
         let id = match id.filter(|id| !id.is_empty()) {
@@ -96,7 +96,7 @@ impl SignInArgs {
                 "register a client with the authorization server, and give its id with --client-id",
             )?,
         };
-        Ok(OauthClient {
+        Ok(OauthClientConfig {
             id,
             secret: self.secret_sources().read()?.map(|secret| secret.0),
         })
@@ -128,14 +128,14 @@ pub(super) async fn sign_in(
         false => arguments.scope.clone(),
     };
     let grants = arguments.preferred_grants(client.secret.is_some());
-    let chosen = choose_flow(scheme, &grants, &scopes, consent).await?;
+    let chosen = choose_sign_in_flow(scheme, &grants, &scopes, consent).await?;
     let provider =
         AuthorizationServer::new(chosen.endpoints.clone(), &client).map_err(map_oauth_error)?;
     let tokens = match chosen.grant {
         GrantType::AuthorizationCode => {
             sign_in_with_browser(&provider, &chosen.endpoints, &scopes, arguments.browser).await
         }
-        GrantType::DeviceCode => sign_in_on_device(&provider, &scopes).await,
+        GrantType::DeviceCode => run_device_flow(&provider, &scopes).await,
         GrantType::ClientCredentials => provider
             .exchange_client_credentials(&scopes)
             .await
@@ -162,7 +162,7 @@ pub(super) async fn sign_in(
 }
 
 /// Flow that is used.
-struct ChosenFlow {
+struct ChosenSignInFlow {
     grant: GrantType,
     endpoints: OauthEndpoints,
     /// The address in the card.
@@ -170,15 +170,15 @@ struct ChosenFlow {
 }
 
 /// Chooses the first of these grants that the card, or the document that it names, offers; confirms its addresses.
-async fn choose_flow(
+async fn choose_sign_in_flow(
     scheme: &OauthScheme,
     grants: &[GrantType],
     scopes: &[String],
     consent: &mut SignInConsent,
-) -> Result<ChosenFlow, CommandError> {
+) -> Result<ChosenSignInFlow, CommandError> {
     if let Some(flow) = grants.iter().find_map(|grant| scheme.flow_for(*grant)) {
         consent.require(&flow.endpoints.urls_for_grant(flow.grant_type), scopes)?;
-        return Ok(ChosenFlow {
+        return Ok(ChosenSignInFlow {
             grant: flow.grant_type,
             endpoints: flow.endpoints.clone(),
             declared: flow.endpoints.token.clone(),
@@ -196,7 +196,7 @@ async fn choose_flow(
         false => "metadata",
     };
     consent.require(&[(what, document)], scopes)?;
-    let read = ServerMetadata::fetch(document)
+    let read = OauthServerMetadata::fetch(document)
         .await
         .map_err(map_oauth_error)?;
     let endpoints = read.endpoints(document).map_err(map_oauth_error)?;
@@ -211,7 +211,7 @@ async fn choose_flow(
         ))
     })?;
     consent.require_for_document_addresses(document, &endpoints.urls_for_grant(grant), scopes)?;
-    Ok(ChosenFlow {
+    Ok(ChosenSignInFlow {
         grant,
         endpoints,
         declared: document.clone(),
@@ -244,14 +244,14 @@ async fn sign_in_with_browser(
         .as_ref()
         .map_or("the server", Url::as_str);
     let code = loopback
-        .code(&state, issuer, server)
+        .wait_for_code(&state, issuer, server)
         .await
         .map_err(map_oauth_error)?;
     let tokens = provider.exchange_code(code, &redirect_uri, &verifier).await;
     tokens.map_err(map_oauth_error)
 }
 
-async fn sign_in_on_device(
+async fn run_device_flow(
     provider: &AuthorizationServer,
     scopes: &[String],
 ) -> Result<TokenSet, CommandError> {
@@ -261,8 +261,8 @@ async fn sign_in_on_device(
         .map_err(map_oauth_error)?;
     terminal::eprint_note(&format!(
         "sign in at {} with the code {}",
-        terminal::escape_and_truncate(device.address(), 300),
-        terminal::escape_and_truncate(device.code(), 100)
+        terminal::escape_and_truncate(device.verification_uri(), 300),
+        terminal::escape_and_truncate(device.user_code(), 100)
     ));
     provider
         .wait_for_device(&device, SIGN_IN_TIMEOUT)

@@ -45,7 +45,7 @@ pub async fn run_domain_removal(
             };
             confirm_irreversible_action(&action, yes)?;
             client.delete_domain(&view.domain).await?;
-            determine_removal_result(&view, client).await?
+            find_domain_removal_result(&view, client).await?
         }
     };
     console.print_result(&document, || console.print_line(&message))
@@ -53,7 +53,7 @@ pub async fn run_domain_removal(
 
 /// Result of the removal. A domain with sources of others stays, and only the caller's registrations are withdrawn.
 /// `removed` is null if the caller no longer sees the domain and never saw all of it.
-async fn determine_removal_result(
+async fn find_domain_removal_result(
     view: &DomainView,
     client: &Client,
 ) -> Result<(serde_json::Value, String), CommandError> {

@@ -72,7 +72,7 @@ fn domain_fields(domain: &DomainView, show_all: bool) -> Vec<(&'static str, Stri
             domain
                 .known_by
                 .as_ref()
-                .map_or_else(|| "none yet".to_owned(), format_fingerprint),
+                .map_or_else(|| "none yet".to_owned(), format_owner_fingerprint),
         ),
         ("agents", non_empty_or(agent_list, "none yet")),
     ]
@@ -114,7 +114,7 @@ fn format_owner(domain: &DomainView) -> String {
     format!("{owner_text} ({vouched}{})", reason.unwrap_or_default())
 }
 
-fn format_fingerprint(owner_fingerprint: &OwnerFingerprint) -> String {
+fn format_owner_fingerprint(owner_fingerprint: &OwnerFingerprint) -> String {
     let or_none = |words: &[String]| match words {
         [] => "not seen".to_owned(),
         words => words.join(" "),
@@ -147,7 +147,7 @@ fn domain_detail_lines(domain: &DomainView, attempts: bool, show_all: bool) -> V
         lines.push(source_line(source, show_all));
         if attempts {
             let all = source.last_attempt.iter().chain(&source.attempts);
-            lines.extend(all.map(|attempt| format!("  {}", attempt_line(source, attempt))));
+            lines.extend(all.map(|attempt| format!("  {}", fetch_attempt_line(source, attempt))));
         }
     }
     push_omitted_count(&mut lines, "sources", domain.sources.len(), max_sources);
@@ -231,7 +231,7 @@ fn source_line(source: &SourceView, show_all: bool) -> String {
     // Most domains have no catalog, so an absent one is not a failure.
     let attempts: Vec<&AttemptView> = source.last_attempt.iter().chain(&source.attempts).collect();
     if source.state != SourceState::Absent && !attempts.is_empty() {
-        let failures = || attempts.iter().filter(|one| attempt_has_failed(one));
+        let failures = || attempts.iter().filter(|one| has_fetch_failed(one));
         line.push_str(&format!(
             "; {1} of the last {0} attempts failed",
             attempts.len(),
@@ -251,7 +251,7 @@ fn source_line(source: &SourceView, show_all: bool) -> String {
         let detail = terminal::escape_and_truncate(&read.detail, max_columns);
         line.push_str(&format!("; {detail}"));
     }
-    if let Some(uptime) = source.uptime() {
+    if let Some(uptime) = source.uptime_sentence() {
         line.push_str(&format!("; {uptime}"));
     }
     line.push_str(&cache_header_suffix(source));
@@ -280,7 +280,7 @@ fn cache_header_suffix(source: &SourceView) -> String {
 }
 
 /// Whether an attempt returned neither content nor 304.
-fn attempt_has_failed(attempt: &AttemptView) -> bool {
+fn has_fetch_failed(attempt: &AttemptView) -> bool {
     !matches!(
         attempt.outcome.as_str(),
         "card" | "catalog" | "not_modified"
@@ -292,7 +292,7 @@ fn http_status_suffix(attempt: &AttemptView) -> String {
     status.unwrap_or_default()
 }
 
-fn attempt_line(source: &SourceView, attempt: &AttemptView) -> String {
+fn fetch_attempt_line(source: &SourceView, attempt: &AttemptView) -> String {
     let address = attempt.address.as_ref();
     let address = address.map(|address| format!(" from {address}"));
     let cache = attempt.cache.as_ref().map(|cache| format!(" ({cache})"));

@@ -2,7 +2,7 @@
 //! agent.
 
 use a2a_client::{AgentClient, AgentResponse, CallError, Message, Part};
-use a2a_registry_http::mcp::{input_schema, output_schema};
+use a2a_registry_http::mcp::{tool_input_schema, tool_output_schema};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,10 +79,14 @@ pub(super) fn talk_tool_definition() -> Tool {
         .destructive(true)
         .idempotent(false)
         .open_world(true);
-    Tool::new(TOOL_NAME, TOOL_DESCRIPTION, input_schema::<TalkArguments>())
-        .with_title("Talk to an agent")
-        .with_raw_output_schema(output_schema::<Talked>())
-        .with_annotations(hints)
+    Tool::new(
+        TOOL_NAME,
+        TOOL_DESCRIPTION,
+        tool_input_schema::<TalkArguments>(),
+    )
+    .with_title("Talk to an agent")
+    .with_raw_output_schema(tool_output_schema::<Talked>())
+    .with_annotations(hints)
 }
 
 /// Call of the tool, and where its result goes.

@@ -11,7 +11,7 @@ use super::super::command_error::{CommandError, CommandOutcome};
 use super::super::console::Console;
 use super::super::name_parsing::parse_registration;
 use super::crawl_results::sources_are_only_recorded;
-use super::{RegisterArgs, RegisteredName, RegistrationResults, report_rejection};
+use super::{RegisterArgs, RegisteredName, RegistrationResults, report_rejected_name};
 
 /// Size of a request without its registrations, in bytes.
 const ENVELOPE_BYTES: usize = r#"{"registrations":[]}"#.len();
@@ -33,10 +33,10 @@ pub(super) async fn register_in_batches(
     names: &[String],
 ) -> Result<RegistrationResults, CommandError> {
     let mut results = RegistrationResults::default();
-    let (batches, wrong) = split_into_batches(names, arguments.approve);
+    let (batches, wrong) = split_names_into_batches(names, arguments.approve);
     for failure in wrong {
         results.outcome = CommandOutcome::Negative;
-        report_rejection(console, failure)?;
+        report_rejected_name(console, failure)?;
     }
     let progress = new_progress_bar(batches.iter().map(|batch| batch.names.len()).sum());
     let mut batches = batches.into_iter();
@@ -77,7 +77,7 @@ pub(super) async fn register_in_batches(
 }
 
 /// Splits names into requests, and returns the names that cannot be sent.
-fn split_into_batches(
+fn split_names_into_batches(
     names: &[String],
     approve: bool,
 ) -> (Vec<RegistrationBatch<'_>>, Vec<CommandError>) {
@@ -131,7 +131,10 @@ fn collect_registration_results<'a>(
                 ));
             }
             results.outcome = CommandOutcome::Negative;
-            report_rejection(console, rejection_error(problem).with_context(name))?;
+            report_rejected_name(
+                console,
+                registration_rejection_error(problem).with_context(name),
+            )?;
             continue;
         }
         let raw = serde_json::to_vec(&outcome).unwrap_or_default();
@@ -151,7 +154,7 @@ fn collect_registration_results<'a>(
 }
 
 /// Rejection of one registration, as the registry would have rejected it alone.
-fn rejection_error(problem: OutcomeProblem) -> CommandError {
+fn registration_rejection_error(problem: OutcomeProblem) -> CommandError {
     let raw = serde_json::to_vec(&problem).unwrap_or_default();
     CommandError::from(ClientError::Rejected {
         problem: Box::new(ProblemDetails {
@@ -169,7 +172,7 @@ fn rejection_error(problem: OutcomeProblem) -> CommandError {
 fn report_unknown_results(console: &Console, names: &[&str]) -> Result<(), CommandError> {
     names.iter().try_for_each(|name| {
         let line = format!("{name}: no result, because the request failed");
-        report_rejection(console, CommandError::Negative(line))
+        report_rejected_name(console, CommandError::Negative(line))
     })
 }
 
@@ -177,7 +180,7 @@ fn report_unknown_results(console: &Console, names: &[&str]) -> Result<(), Comma
 fn report_unsent_names(console: &Console, names: &[&str]) -> Result<(), CommandError> {
     names.iter().try_for_each(|name| {
         let line = format!("{name}: not registered, because an earlier request failed");
-        report_rejection(console, CommandError::Negative(line))
+        report_rejected_name(console, CommandError::Negative(line))
     })
 }
 
@@ -197,7 +200,7 @@ mod tests {
     use super::*;
 
     fn sizes(names: &[String]) -> Vec<usize> {
-        let (batches, wrong) = split_into_batches(names, false);
+        let (batches, wrong) = split_names_into_batches(names, false);
         assert!(wrong.is_empty(), "{wrong:?}");
         for batch in &batches {
             let sent = BulkRegistration {
@@ -238,7 +241,7 @@ mod tests {
         assert_eq!(sizes(&names), [1, 2]);
         let (sent, wrong) = {
             let names = ["a".repeat(largest + 1)];
-            let (batches, wrong) = split_into_batches(&names, false);
+            let (batches, wrong) = split_names_into_batches(&names, false);
             (batches.len(), wrong.len())
         };
         assert_eq!((sent, wrong), (0, 1));

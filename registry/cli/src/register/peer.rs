@@ -116,7 +116,7 @@ async fn find_api_base(registry: &str) -> Result<String, CommandError> {
     let text = |entry: &Value, name: &str| Some(entry.get(name)?.as_str()?.to_owned());
     let registries = read.entries.iter();
     let base = registries
-        .filter(|entry| text(entry, "type").is_some_and(|kind| is_registry_type(&kind)))
+        .filter(|entry| text(entry, "type").is_some_and(|kind| is_registry_media_type(&kind)))
         .find_map(|entry| text(entry, "url"));
     base.map(|base| registry_base_url(&base).to_owned())
         .ok_or_else(|| {
@@ -127,7 +127,7 @@ async fn find_api_base(registry: &str) -> Result<String, CommandError> {
 }
 
 /// Whether this is the type of a registry's entry, or its short form, which is valid too.
-fn is_registry_type(media_type: &str) -> bool {
+fn is_registry_media_type(media_type: &str) -> bool {
     let kind = media_type.trim();
     kind.eq_ignore_ascii_case(REGISTRY_TYPE)
         || kind.eq_ignore_ascii_case(REGISTRY_TYPE.trim_end_matches("+json"))

@@ -7,7 +7,7 @@ use crate::command_error::CommandError;
 use crate::console::Console;
 
 /// Prints the notes. Empty parts are omitted.
-pub fn print_review_notes(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
+pub fn print_review_details(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
     if let Some(description) = &detail.description {
         console.print_line(&format!("description: {description}"))?;
     }

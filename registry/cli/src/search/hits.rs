@@ -81,7 +81,7 @@ pub fn print_hits(console: &Console, hits: &[Hit]) -> Result<(), CommandError> {
 fn format_hit(hit: &Hit, style: HitStyle) -> Vec<String> {
     let summary = &hit.summary;
     let name = match find_highlight(hit, &["name"], None) {
-        Some(fragments) => render_fragments(fragments, NAME_COLUMNS, style),
+        Some(fragments) => render_highlight(fragments, NAME_COLUMNS, style),
         None => style.shorten(&summary.name, NAME_COLUMNS),
     };
     // A name that does not fit on the line has a line of its own.
@@ -105,7 +105,7 @@ fn format_hit(hit: &Hit, style: HitStyle) -> Vec<String> {
     match own {
         Some(fragments) => lines.push(format!(
             "  {}",
-            render_fragments(fragments, SNIPPET_COLUMNS, style)
+            render_highlight(fragments, SNIPPET_COLUMNS, style)
         )),
         None if description.trim().is_empty() => {}
         None => {
@@ -117,7 +117,7 @@ fn format_hit(hit: &Hit, style: HitStyle) -> Vec<String> {
     if let Some(fragments) = beyond.filter(|_| style.snippets) {
         lines.push(format!(
             "  {}",
-            render_fragments(fragments, SNIPPET_COLUMNS, style)
+            render_highlight(fragments, SNIPPET_COLUMNS, style)
         ));
     }
     for id in &hit.matched.matched_skills {
@@ -128,12 +128,12 @@ fn format_hit(hit: &Hit, style: HitStyle) -> Vec<String> {
         let ids = duplicates.agents.iter();
         lines.extend(ids.map(|id| format!("    {id}")));
     }
-    add_explanation(hit, style, &mut lines);
+    add_score_explanation(hit, style, &mut lines);
     lines
 }
 
 /// Adds the score and its reasons, if the hit has an explanation.
-fn add_explanation(hit: &Hit, style: HitStyle, lines: &mut Vec<String>) {
+fn add_score_explanation(hit: &Hit, style: HitStyle, lines: &mut Vec<String>) {
     if let Some(explanation) = &hit.matched.explain {
         let score = hit.matched.score.unwrap_or_default();
         lines.push(format!("  score {score:.3}"));
@@ -158,7 +158,7 @@ fn add_explanation(hit: &Hit, style: HitStyle, lines: &mut Vec<String>) {
 /// Adds which skill matches, and by which words.
 fn add_matched_skill(hit: &Hit, id: &str, style: HitStyle, lines: &mut Vec<String>) {
     let name = match find_highlight(hit, &["skill.name"], Some(id)) {
-        Some(fragments) => render_fragments(fragments, NAME_COLUMNS, style),
+        Some(fragments) => render_highlight(fragments, NAME_COLUMNS, style),
         None => {
             let mut skills = hit.summary.skills.iter();
             let name = skills
@@ -173,7 +173,7 @@ fn add_matched_skill(hit: &Hit, id: &str, style: HitStyle, lines: &mut Vec<Strin
     if let Some(fragments) = beyond {
         lines.push(format!(
             "    {}",
-            render_fragments(fragments, SNIPPET_COLUMNS, style)
+            render_highlight(fragments, SNIPPET_COLUMNS, style)
         ));
     }
 }
@@ -193,7 +193,7 @@ fn find_highlight<'a>(
 }
 
 /// Fragments in one line of at most this many columns, with matches in bold.
-fn render_fragments(fragments: &[Fragment], columns: usize, style: HitStyle) -> String {
+fn render_highlight(fragments: &[Fragment], columns: usize, style: HitStyle) -> String {
     let mut line = String::new();
     let mut remaining = style.columns.map_or(usize::MAX, |_| columns);
     for fragment in fragments {
@@ -360,7 +360,7 @@ mod tests {
             bold: false,
             columns: Some(200),
         };
-        let line = render_fragments(&[long(false), long(true)], SNIPPET_COLUMNS, plain);
+        let line = render_highlight(&[long(false), long(true)], SNIPPET_COLUMNS, plain);
         assert!(
             line.ends_with('…') && line.width() <= SNIPPET_COLUMNS,
             "{line}"
@@ -369,7 +369,7 @@ mod tests {
             columns: None,
             ..plain
         };
-        let line = render_fragments(&[long(false), long(true)], SNIPPET_COLUMNS, piped);
+        let line = render_highlight(&[long(false), long(true)], SNIPPET_COLUMNS, piped);
         assert_eq!(line.width(), 300, "{line}");
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_card::{
-    AgentCard, Family, Interface, ParsedCard, UNKNOWN_BINDING, assumed_address,
+    AgentCard, CardFamily, Interface, ParsedCard, UNKNOWN_BINDING, assumed_address,
     has_partial_address, with_absolute_addresses,
 };
 use a2a_client::{AgentResponse, InterfacePreferences, SendOptions};
@@ -137,7 +137,7 @@ impl AgentCallArgs {
     }
 
     /// Command line of the `send` command that continues a task.
-    fn send_command(&self, task: Option<&str>, context: Option<&str>) -> String {
+    fn send_command_line(&self, task: Option<&str>, context: Option<&str>) -> String {
         let mut words = vec![
             program_name(),
             "send".to_owned(),
@@ -185,7 +185,7 @@ impl AgentCallArgs {
                 task_command("get")
             )),
             (None, Some("input-required")) => {
-                let command = self.send_command(task, response.context_id.as_deref());
+                let command = self.send_command_line(task, response.context_id.as_deref());
                 Some(format!(
                     "the agent asks for more input; answer with {command}"
                 ))
@@ -277,7 +277,7 @@ impl CalledAgent {
     fn new(arguments: &AgentCallArgs, parsed: ParsedCard, assumed_url: Option<String>) -> Self {
         let mut interface_filter = arguments.interface_filter();
         interface_filter.protocol_skill_first =
-            matches!(parsed.family, Family::Snake0 | Family::Snake1);
+            matches!(parsed.family, CardFamily::Snake0 | CardFamily::Snake1);
         let has_no_url = interface_filter.url.is_none() && parsed.card.interfaces.is_empty();
         let assumed = assumed_url.filter(|_| has_no_url);
         let is_assumed = assumed.is_some();
@@ -362,7 +362,8 @@ async fn load_agent_from_registry(
             terminal::eprint_note(&line);
         }
     }
-    let mut warnings = warnings::collect_warnings(&agent, client, now, !arguments.unattended).await;
+    let mut warnings =
+        warnings::collect_agent_warnings(&agent, client, now, !arguments.unattended).await;
     let assumed_url = agent
         .assumed_url
         .filter(|_| non_empty(&arguments.url).is_none());
@@ -518,7 +519,7 @@ mod tests {
                 typed.agent.interface_filter(),
                 "{command}"
             );
-            let command = typed.agent.send_command(Some(id), Some(id));
+            let command = typed.agent.send_command_line(Some(id), Some(id));
             let read = Only::parse_from(words(&command, "send "));
             let continued = (read.continued.as_deref(), read.context.as_deref());
             assert_eq!(continued, (Some(id), Some(id)), "{command}");

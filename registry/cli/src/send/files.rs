@@ -28,7 +28,7 @@ pub(super) fn read_message_parts(
     let mut remaining = MAX_SENT_BYTES;
     let mut parts = Vec::new();
     for path in files {
-        let bytes = read_file(path, &mut remaining)?;
+        let bytes = read_file_within_limit(path, &mut remaining)?;
         let name = path.file_name().unwrap_or(path.as_os_str());
         parts.push(Part::File {
             name: name.to_string_lossy().into_owned(),
@@ -40,7 +40,7 @@ pub(super) fn read_message_parts(
     }
     for datum in data {
         let bytes = match datum.strip_prefix('@') {
-            Some(path) => read_file(Path::new(path), &mut remaining)?,
+            Some(path) => read_file_within_limit(Path::new(path), &mut remaining)?,
             None => datum.clone().into_bytes(),
         };
         let value: Value = serde_json::from_slice(&bytes)
@@ -51,7 +51,7 @@ pub(super) fn read_message_parts(
 }
 
 /// Reads a file up to the limit; a folder or an endless device is an error too.
-fn read_file(path: &Path, remaining: &mut u64) -> Result<Vec<u8>, CommandError> {
+fn read_file_within_limit(path: &Path, remaining: &mut u64) -> Result<Vec<u8>, CommandError> {
     let read_error =
         |error: io::Error| CommandError::new(format!("{} cannot be read: {error}", path.display()));
     let mut bytes = Vec::new();

@@ -19,7 +19,7 @@ pub(super) fn interrupt_before_task() -> CommandResult {
 }
 
 /// Asks whether to cancel the task, if there is a terminal; a second signal ends at once.
-pub(super) async fn interrupt_task(
+pub(super) async fn offer_task_cancellation(
     stream: &EventStream,
     arguments: &AgentCallArgs,
     signals: &mut ShutdownSignals,

@@ -86,7 +86,8 @@ impl<'a> Transcript<'a> {
         arguments: &AgentCallArgs,
     ) -> Result<(), CommandError> {
         let state = response.state.as_deref();
-        let is_told = state.is_none_or(|state| state == "completed" || is_transient_state(state));
+        let is_told =
+            state.is_none_or(|state| state == "completed" || is_transient_task_state(state));
         if !self.has_written_text {
             self.write_text(&response.text)?;
         } else if !is_told && !response.status_text.is_empty() {
@@ -133,7 +134,7 @@ impl<'a> Transcript<'a> {
     /// Prints a transient state on standard error, once. The text of the final state is part of the answer.
     fn print_status(&mut self, state: &str, text: &str) -> Result<(), CommandError> {
         let status = Some((state.to_owned(), text.to_owned()));
-        if !is_transient_state(state) || text.is_empty() || self.last_status == status {
+        if !is_transient_task_state(state) || text.is_empty() || self.last_status == status {
             return Ok(());
         }
         self.last_status = status;
@@ -235,7 +236,7 @@ fn split_incomplete_line_break(text: &mut String) -> String {
 }
 
 /// Whether the agent leaves a state by itself; its text is printed on arrival.
-fn is_transient_state(state: &str) -> bool {
+fn is_transient_task_state(state: &str) -> bool {
     matches!(state, "submitted" | "working" | "unknown")
 }
 

@@ -13,16 +13,16 @@ use crate::terminal;
 
 /// Collects the registry's warnings about an agent, as phrases about it. Facts that cannot be checked are warnings
 /// too. Commands are included only for a reader with a shell.
-pub(super) async fn collect_warnings(
+pub(super) async fn collect_agent_warnings(
     agent: &Agent,
     client: &Client,
     now: Timestamp,
     has_shell: bool,
 ) -> Vec<String> {
-    let mut warnings = state_warnings(agent, now);
+    let mut warnings = agent_state_warnings(agent, now);
     let (versions, decision) = futures::future::join(
         changed_card_warning(agent, client, has_shell),
-        policy_warning(agent, client, has_shell),
+        forbidden_call_warning(agent, client, has_shell),
     )
     .await;
     warnings.extend(versions);
@@ -52,7 +52,7 @@ async fn changed_card_warning(agent: &Agent, client: &Client, has_shell: bool) -
 }
 
 /// Whether policies forbid the caller to call an agent that is otherwise open to everyone.
-async fn policy_warning(agent: &Agent, client: &Client, has_shell: bool) -> Option<String> {
+async fn forbidden_call_warning(agent: &Agent, client: &Client, has_shell: bool) -> Option<String> {
     let summary = &agent.hit.summary;
     // Policies are not evaluated for other agents, which cannot be called.
     let is_listed = matches!(
@@ -88,7 +88,7 @@ fn client_error_text(error: &ClientError, has_shell: bool) -> String {
 }
 
 /// Warnings from the agent's state.
-fn state_warnings(agent: &Agent, now: Timestamp) -> Vec<String> {
+fn agent_state_warnings(agent: &Agent, now: Timestamp) -> Vec<String> {
     let summary = &agent.hit.summary;
     let mut warnings = Vec::new();
     match summary.lifecycle.known_value() {

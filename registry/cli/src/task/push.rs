@@ -57,7 +57,7 @@ pub struct PushConfigArgs {
     id: String,
 }
 
-pub async fn run_task_push(
+pub async fn run_task_push_command(
     command: &PushCommand,
     client: &Client,
     console: &Console,

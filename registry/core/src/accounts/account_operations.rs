@@ -101,7 +101,7 @@ pub async fn account_create(
     }
     let row = new_account_row(&new.name, &roles, now, context.entropy.as_ref());
     write.insert_account(row.clone()).await?;
-    set_memberships(&write, row.id, &new.groups).await?;
+    set_account_groups(&write, row.id, &new.groups).await?;
     let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     let data = json!({"account": row.name, "roles": roles.to_string(), "groups": new.groups});
     change_set.add_event(EventKind::AccountCreated, row.id, &admin.name, data);
@@ -140,7 +140,7 @@ pub async fn account_patch(
         require_remaining_admin_access(context, &write).await?;
     }
     if let Some(groups) = &patch.groups {
-        set_memberships(&write, changed.id, groups).await?;
+        set_account_groups(&write, changed.id, groups).await?;
     }
     let after = account_view(&write, changed).await?;
     if (&after.roles, &after.groups) != (&before.roles, &before.groups) {
@@ -196,7 +196,7 @@ async fn update_account(
 }
 
 fn is_active_admin(row: &account::Model) -> Result<bool> {
-    Ok(row.is_active() && row.roles()?.has(Role::Admin))
+    Ok(row.is_account_active() && row.account_roles()?.contains(Role::Admin))
 }
 
 fn parse_roles(roles: &[Role]) -> Result<Roles> {
@@ -221,7 +221,11 @@ fn check_group_names(names: &[String]) -> Result<()> {
 }
 
 /// Sets the groups of an account that have the origin `admin`; groups of other origins stay.
-async fn set_memberships(write: &WriteTransaction, account: Uuid, names: &[String]) -> Result<()> {
+async fn set_account_groups(
+    write: &WriteTransaction,
+    account: Uuid,
+    names: &[String],
+) -> Result<()> {
     // A name may occur twice.
     let names: BTreeSet<&String> = names.iter().collect();
     let current_groups = groups::groups_by_account(write, &[account]).await?;
@@ -230,7 +234,7 @@ async fn set_memberships(write: &WriteTransaction, account: Uuid, names: &[Strin
         .filter(|(_, group)| group.origin == ADMIN_ORIGIN)
     {
         if !names.contains(&group.name) {
-            write.delete_members(group.id, &[account]).await?;
+            write.delete_group_members(group.id, &[account]).await?;
         }
     }
     for name in names {
@@ -250,7 +254,7 @@ async fn set_memberships(write: &WriteTransaction, account: Uuid, names: &[Strin
             group_id: group.id,
             account_id: account,
         };
-        write.insert_members(vec![row]).await?;
+        write.insert_group_members(vec![row]).await?;
     }
     Ok(())
 }

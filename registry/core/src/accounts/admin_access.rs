@@ -8,7 +8,9 @@ use a2a_registry_domain::role::{Permission, Role, Roles, Scopes};
 use a2a_registry_store::entity::{account, session, token};
 use a2a_registry_store::{WriteTransaction, accounts, identities, sessions};
 
-use crate::accounts::authentication::{allowed_token_scopes, effective_scopes, suspended_since};
+use crate::accounts::authentication::{
+    account_suspended_since, allowed_token_scopes, effective_scopes,
+};
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 
@@ -18,7 +20,7 @@ pub(super) fn token_grants_admin(
     token: &token::Model,
 ) -> Result<bool> {
     let is_valid = token.expires_at.is_none_or(|end| end > context.now().0);
-    let roles = account.roles()?;
+    let roles = account.account_roles()?;
     Ok(is_valid
         && can_administer(
             context,
@@ -35,13 +37,13 @@ pub fn session_grants_admin(
 ) -> Result<bool> {
     let issuer = session.issuer.as_deref();
     let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
-    let roles = account.roles()?;
+    let roles = account.account_roles()?;
     Ok(is_trusted
         && can_administer(
             context,
             account,
             &roles,
-            &effective_scopes(session.scopes(), &roles),
+            &effective_scopes(session.stored_session_scopes(), &roles),
         ))
 }
 
@@ -51,8 +53,8 @@ fn can_administer(
     roles: &Roles,
     scopes: &Scopes,
 ) -> bool {
-    account.is_active()
-        && suspended_since(context, account).is_none()
+    account.is_account_active()
+        && account_suspended_since(context, account).is_none()
         && roles.has_permission(scopes, Permission::Administer)
 }
 
@@ -66,7 +68,7 @@ pub async fn require_remaining_admin_access(
         return Ok(());
     }
     for admin in accounts::enabled_accounts_by_role(write, Role::Admin).await? {
-        if has_admin_access(context, write, &admin).await? {
+        if admin_has_usable_login(context, write, &admin).await? {
             return Ok(());
         }
     }
@@ -76,7 +78,7 @@ pub async fn require_remaining_admin_access(
     ))
 }
 
-async fn has_admin_access(
+async fn admin_has_usable_login(
     context: &AppContext,
     write: &WriteTransaction,
     admin: &account::Model,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::accounts::identity::resolve_subject_account;
 use crate::context::AppContext;
-use crate::error::{AppError, RefusalReason, Result};
+use crate::error::{AppError, CredentialRefusal, Result};
 use crate::providers::TokenSubject;
 use crate::visibility::caller::{Caller, CallerAccount, Credential};
 
@@ -22,7 +22,7 @@ pub async fn authenticate_token(context: &AppContext, secret: &str) -> Result<Ca
     if let Some(provider) = context.providers.by_claimed_issuer(secret) {
         let token_subject = provider.verify_access_token(secret).await;
         let token_subject = token_subject
-            .map_err(|error| error.with_provider_refusal(RefusalReason::AccessToken))?;
+            .map_err(|error| error.with_provider_refusal(CredentialRefusal::AccessToken))?;
         return authenticate_access_token(context, &token_subject).await;
     }
     // The caller gets the same error in each case.
@@ -34,31 +34,34 @@ pub async fn authenticate_token(context: &AppContext, secret: &str) -> Result<Ca
     };
     let (token, account) = accounts::token_by_hash(&context.store, &sha256_hex(secret))
         .await?
-        .ok_or_else(|| token_error(RefusalReason::UnknownToken))?;
+        .ok_or_else(|| token_error(CredentialRefusal::UnknownToken))?;
     let now = context.now().0;
     if token.expires_at.is_some_and(|end| end <= now) {
-        return Err(token_error(RefusalReason::EndedToken));
+        return Err(token_error(CredentialRefusal::EndedToken));
     }
-    if !account.is_active() {
-        return Err(token_error(RefusalReason::DisabledAccount));
+    if !account.is_account_active() {
+        return Err(token_error(CredentialRefusal::DisabledAccount));
     }
-    if suspended_since(context, &account).is_some() {
+    if account_suspended_since(context, &account).is_some() {
         return Err(AppError::unauthenticated(format!(
             "This token is suspended: the identity provider of its account has not confirmed the account for {} days. \
              Sign in with the identity provider to make the token valid again.",
             context.config.identity.max_absence
         ))
-        .with_refusal(RefusalReason::SuspendedToken));
+        .with_refusal(CredentialRefusal::SuspendedToken));
     }
     record_token_use(context, &token, now);
-    let roles = account.roles()?;
+    let roles = account.account_roles()?;
     let credential = Credential::Token(token.id);
-    build_caller(context, account, roles, token.scopes(), credential).await
+    build_caller(context, account, roles, token.token_scopes(), credential).await
 }
 
 /// The time since which the tokens, sessions and feed of an account are suspended until its next sign-in, because its
 /// identity provider has issued no valid claims about it for too long.
-pub fn suspended_since(context: &AppContext, account: &account::Model) -> Option<Timestamp> {
+pub fn account_suspended_since(
+    context: &AppContext,
+    account: &account::Model,
+) -> Option<Timestamp> {
     let valid_at = Timestamp(account.claims_valid_at?);
     let end = context.config.identity.absence_end(valid_at)?;
     (end <= context.now()).then_some(end)
@@ -73,10 +76,10 @@ async fn authenticate_access_token(
     if account.disabled_at.is_some() {
         return Err(
             AppError::unauthenticated("The account of this access token is disabled.")
-                .with_refusal(RefusalReason::DisabledAccount),
+                .with_refusal(CredentialRefusal::DisabledAccount),
         );
     }
-    let roles = account.roles()?;
+    let roles = account.account_roles()?;
     let credential = Credential::AccessToken(token_subject.issuer.clone());
     build_caller(context, account, roles, None, credential).await
 }
@@ -105,13 +108,13 @@ async fn build_caller(
 
 /// The scopes of a token that the roles of its account currently allow.
 pub fn allowed_token_scopes(token: &token::Model, roles: &Roles) -> Scopes {
-    effective_scopes(token.scopes(), roles)
+    effective_scopes(token.token_scopes(), roles)
 }
 
 /// The given scopes as far as the roles allow them; every allowed scope if none are given.
 pub fn effective_scopes(scopes: Option<Scopes>, roles: &Roles) -> Scopes {
     match scopes {
-        Some(scopes) => scopes.within(&roles.scopes()),
+        Some(scopes) => scopes.intersection(&roles.scopes()),
         None => roles.scopes(),
     }
 }
@@ -138,14 +141,15 @@ pub async fn authenticate_feed_reader(
     secret: &str,
 ) -> Result<Option<Caller>> {
     let feed_and_account = feeds::feed_by_hash(&context.store, &sha256_hex(secret)).await?;
-    let feed_and_account = feed_and_account
-        .filter(|(_, account)| account.is_active() && suspended_since(context, account).is_none());
+    let feed_and_account = feed_and_account.filter(|(_, account)| {
+        account.is_account_active() && account_suspended_since(context, account).is_none()
+    });
     let Some((Some(scopes), account)) =
-        feed_and_account.map(|(feed, account)| (feed.scopes(), account))
+        feed_and_account.map(|(feed, account)| (feed.feed_scopes(), account))
     else {
         return Ok(None);
     };
-    let roles = account.roles()?;
+    let roles = account.account_roles()?;
     let caller = build_caller(context, account, roles, Some(scopes), Credential::Feed).await?;
     Ok(Some(caller))
 }
@@ -177,10 +181,13 @@ pub async fn authenticate_session(
     // Sessions of a provider that the operator has removed are invalid.
     let issuer = session.issuer.as_deref();
     let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
-    if !account.is_active() || !is_trusted || suspended_since(context, &account).is_some() {
+    if !account.is_account_active()
+        || !is_trusted
+        || account_suspended_since(context, &account).is_some()
+    {
         return Ok(None);
     }
-    let roles = account.roles()?;
+    let roles = account.account_roles()?;
     let new_secret = match may_rotate && session.roles != roles.to_string() {
         true => rotate_session_secret(context, &session, &roles).await?,
         false => None,
@@ -189,7 +196,14 @@ pub async fn authenticate_session(
     let credential = Credential::Session(session.id);
     Ok(Some(SessionCaller {
         new_secret,
-        caller: build_caller(context, account, roles, session.scopes(), credential).await?,
+        caller: build_caller(
+            context,
+            account,
+            roles,
+            session.stored_session_scopes(),
+            credential,
+        )
+        .await?,
     }))
 }
 

@@ -77,7 +77,7 @@ async fn restore_bootstrap_admin(
     };
     let admin_role = Roles::from_legacy_role(Role::Admin);
     let roles: Roles = row
-        .roles()
+        .account_roles()
         .unwrap_or_default()
         .iter()
         .chain(admin_role.iter())

@@ -18,7 +18,7 @@ use crate::commit::change_set::ChangeSet;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::name_rules::{check_name, check_new_name};
+use crate::name_rules::{check_name, check_unreserved_name};
 use crate::paging::{ListPage, PageRequest};
 use crate::precondition::IfMatch;
 use crate::visibility::audience::resolve_accounts;
@@ -58,7 +58,7 @@ pub async fn group_put(
     let admin = caller.require_permission(Permission::Administer)?;
     // A group with an invalid name cannot exist.
     check_name("group", name).map_err(|_| AppError::no_group(name))?;
-    check_member_names(&members.members)?;
+    check_group_member_names(&members.members)?;
     let write = context.store.begin_write().await?;
     write.lock_accounts().await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
@@ -110,8 +110,8 @@ async fn create_group(
     write: &WriteTransaction,
     name: &str,
 ) -> Result<account_group::Model> {
-    check_new_name("group", name)?;
-    if groups::group_count(write, ADMIN_ORIGIN).await? >= MAX_GROUPS {
+    check_unreserved_name("group", name)?;
+    if groups::group_count_by_origin(write, ADMIN_ORIGIN).await? >= MAX_GROUPS {
         return Err(AppError::limit_reached(format!(
             "The limit of {MAX_GROUPS} groups is reached. Delete some first."
         )));
@@ -127,7 +127,7 @@ async fn create_group(
     Ok(row)
 }
 
-fn check_member_names(names: &[String]) -> Result<()> {
+fn check_group_member_names(names: &[String]) -> Result<()> {
     if names.len() > MAX_GROUP_MEMBERS {
         return Err(AppError::invalid(
             "/members",
@@ -147,7 +147,7 @@ async fn set_group_members(
     let member_ids: HashSet<Uuid> = member_ids.into_iter().collect();
     let wanted: HashSet<Uuid> = accounts.iter().map(|account| account.id).collect();
     let removed_ids: Vec<Uuid> = member_ids.difference(&wanted).copied().collect();
-    write.delete_members(group.id, &removed_ids).await?;
+    write.delete_group_members(group.id, &removed_ids).await?;
     let added = accounts
         .iter()
         .filter(|account| !member_ids.contains(&account.id));
@@ -158,7 +158,7 @@ async fn set_group_members(
         account_id: account.id,
     };
     write
-        .insert_members(added.into_iter().map(row).collect())
+        .insert_group_members(added.into_iter().map(row).collect())
         .await?;
     Ok(())
 }

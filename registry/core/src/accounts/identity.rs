@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
-use crate::error::{AppError, RefusalReason, Result};
+use crate::error::{AppError, CredentialRefusal, Result};
 use crate::providers::{AccountGrant, GrantRejection, TokenSubject};
 
 const MAX_ACCOUNTS: u64 = 100_000;
@@ -35,7 +35,9 @@ pub async fn resolve_subject_account(
 ) -> Result<account::Model> {
     let grant = match &token_subject.grant {
         Ok(entry) => entry,
-        Err(rejection) => return Err(reject_subject(context, token_subject, rejection).await?),
+        Err(rejection) => {
+            return Err(reject_subject_ending_access(context, token_subject, rejection).await?);
+        }
     };
     let store = &context.store;
     if let Some(identity) =
@@ -50,7 +52,7 @@ pub async fn resolve_subject_account(
             return Ok(account);
         }
         if token_subject.issued_at == identity.claims_at
-            && is_account_current(store, &identity, &account, grant).await?
+            && account_matches_grant(store, &identity, &account, grant).await?
         {
             return Ok(account);
         }
@@ -69,10 +71,10 @@ fn reject_outdated_claims(
     }
     let text =
         "The identity provider has not let you in since it issued this token. Sign in again.";
-    Err(AppError::forbidden(text).with_refusal(RefusalReason::NotAdmitted))
+    Err(AppError::forbidden(text).with_refusal(CredentialRefusal::NotAdmitted))
 }
 
-async fn is_account_current(
+async fn account_matches_grant(
     db: &impl Executor,
     identity: &identity::Model,
     account: &account::Model,
@@ -118,7 +120,7 @@ async fn sync_account(
 
 /// Returns the error for a subject that the claims do not admit. The access of its account ends, if the account exists
 /// and the claims are complete enough and newer than the claims applied last.
-async fn reject_subject(
+async fn reject_subject_ending_access(
     context: &AppContext,
     token_subject: &TokenSubject,
     rejection: &GrantRejection,
@@ -143,7 +145,7 @@ async fn reject_subject(
         commit_changes(context, write, change_set).await?;
     }
     let error = AppError::forbidden(rejection.text.clone());
-    Ok(error.with_refusal(RefusalReason::NotAdmitted))
+    Ok(error.with_refusal(CredentialRefusal::NotAdmitted))
 }
 
 /// Ends everything that an account has from its provider, and all its credentials. Roles set by an admin stay until
@@ -166,7 +168,7 @@ async fn end_account_access(
     let roles_before = account.roles.clone();
     if roles_before.as_deref() == Some(identity.roles.as_str()) {
         let no_roles = Roles::default();
-        let remaining = match can_assign_roles(write, &account, &no_roles).await? {
+        let remaining = match roles_keep_an_admin(write, &account, &no_roles).await? {
             true => no_roles,
             false => [Role::Admin].into_iter().collect(),
         };
@@ -207,7 +209,7 @@ async fn create_identity_account(
     token_subject: &TokenSubject,
     grant: &AccountGrant,
 ) -> Result<account::Model> {
-    if identities::identity_count(write, &token_subject.issuer).await? >= MAX_ACCOUNTS {
+    if identities::identity_count_by_issuer(write, &token_subject.issuer).await? >= MAX_ACCOUNTS {
         return Err(AppError::limit_reached(format!(
             "The limit of {MAX_ACCOUNTS} accounts of this identity provider is reached."
         )));
@@ -292,7 +294,7 @@ async fn update_identity_account(
     let roles_before = account.roles.clone();
     if (grant.groups.is_some() || had_ended)
         && roles_before.as_deref() == Some(identity.roles.as_str())
-        && can_assign_roles(write, &account, &grant.roles).await?
+        && roles_keep_an_admin(write, &account, &grant.roles).await?
     {
         set_mapped_roles(&mut account, &mut updated_identity, &grant.roles);
     }
@@ -322,12 +324,12 @@ async fn update_identity_account(
 }
 
 /// Whether an account may get these roles: the last enabled admin must stay an admin.
-async fn can_assign_roles(
+async fn roles_keep_an_admin(
     write: &WriteTransaction,
     account: &account::Model,
     roles: &Roles,
 ) -> Result<bool> {
-    if roles.has(Role::Admin) || !account.roles()?.has(Role::Admin) {
+    if roles.contains(Role::Admin) || !account.account_roles()?.contains(Role::Admin) {
         return Ok(true);
     }
     let admins = accounts::enabled_accounts_by_role(write, Role::Admin).await?;
@@ -363,11 +365,11 @@ async fn sync_provider_groups(
         .iter()
         .filter(|group| !names.contains(&group.name))
     {
-        write.delete_members(group.id, &[account]).await?;
+        write.delete_group_members(group.id, &[account]).await?;
         // Only its members know a group of an issuer. Agents that are shown to the group refer to its row, so that
         // members who rejoin see them again.
         if groups::is_group_empty(write, group.id).await?
-            && !groups::is_group_in_audience(write, group.id).await?
+            && !groups::any_audience_has_group(write, group.id).await?
         {
             write.delete_group(group.id).await?;
         }
@@ -381,7 +383,7 @@ async fn sync_provider_groups(
         });
     }
     let has_changed = !rows.is_empty() || current_groups.len() != names.len();
-    write.insert_members(rows).await?;
+    write.insert_group_members(rows).await?;
     Ok(has_changed.then(|| current_groups.into_iter().map(|group| group.name).collect()))
 }
 
@@ -395,7 +397,7 @@ async fn find_or_create_group(
     if let Some(group) = groups::group_by_name(write, issuer, name).await? {
         return Ok(group.id);
     }
-    if groups::group_count(write, issuer).await? >= MAX_GROUPS {
+    if groups::group_count_by_origin(write, issuer).await? >= MAX_GROUPS {
         return Err(AppError::limit_reached(format!(
             "The limit of {MAX_GROUPS} groups of this identity provider is reached."
         )));

@@ -10,11 +10,11 @@ use data_encoding::BASE64URL_NOPAD;
 use uuid::Uuid;
 
 use crate::accounts::authentication::{
-    TOKEN_PREFIX, allowed_token_scopes, sha256_hex, suspended_since,
+    TOKEN_PREFIX, account_suspended_since, allowed_token_scopes, sha256_hex,
 };
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::name_rules::check_new_name;
+use crate::name_rules::check_unreserved_name;
 
 /// The number of leading characters of a token that are shown in lists.
 const TOKEN_PREFIX_CHARS: usize = 10;
@@ -79,7 +79,7 @@ pub fn new_token_secret(entropy: &dyn Entropy) -> String {
 
 /// Rejects an invalid name of a new account. In a path, a name that parses as an id could refer to another account.
 pub fn check_account_name(pointer: &str, name: &str) -> Result<()> {
-    check_new_name(pointer, name)?;
+    check_unreserved_name(pointer, name)?;
     if Uuid::try_parse(name).is_ok() {
         return Err(AppError::invalid(
             pointer,
@@ -90,7 +90,7 @@ pub fn check_account_name(pointer: &str, name: &str) -> Result<()> {
 }
 
 pub fn token_view(context: &AppContext, row: token::Model, account: &account::Model) -> Token {
-    let roles = account.roles().unwrap_or_default();
+    let roles = account.account_roles().unwrap_or_default();
     Token {
         id: row.id,
         account: account.name.clone(),
@@ -103,7 +103,7 @@ pub fn token_view(context: &AppContext, row: token::Model, account: &account::Mo
         created_at: Timestamp(row.created_at),
         expires_at: row.expires_at.map(Timestamp),
         last_used_at: row.last_used_at.map(Timestamp),
-        suspended_at: suspended_since(context, account),
+        suspended_at: account_suspended_since(context, account),
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn account_views(
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
     let groups = groups::groups_by_account(db, &ids).await?;
     let view = |row: account::Model| {
-        let roles = row.roles()?;
+        let roles = row.account_roles()?;
         let own = groups.iter().filter(|(account, _)| *account == row.id);
         Ok(Account {
             id: row.id,

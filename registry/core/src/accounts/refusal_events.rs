@@ -22,11 +22,11 @@ pub async fn write_credential_refusal_events(context: &AppContext) -> Result<()>
     let Some(summary) = context.refusals.take_summary() else {
         return Ok(());
     };
-    if let Err(error) = append_refusal_events(context, &summary).await {
+    if let Err(error) = append_credential_refusals(context, &summary).await {
         context.refusals.restore_summary(summary);
         return Err(error);
     }
-    for (network, count) in refusals_by_network(&summary) {
+    for (network, count) in credential_refusals_by_network(&summary) {
         let more = count.unlogged();
         if more > 0 {
             let reasons = &count.reasons;
@@ -37,7 +37,7 @@ pub async fn write_credential_refusal_events(context: &AppContext) -> Result<()>
     Ok(())
 }
 
-fn refusals_by_network(
+fn credential_refusals_by_network(
     summary: &CredentialRefusalSummary,
 ) -> impl Iterator<Item = (String, &CredentialRefusalCount)> {
     let others = Some((OTHER_NETWORKS.to_owned(), &summary.others));
@@ -48,14 +48,14 @@ fn refusals_by_network(
         .chain(others.filter(|(_, count)| count.total() > 0))
 }
 
-async fn append_refusal_events(
+async fn append_credential_refusals(
     context: &AppContext,
     summary: &CredentialRefusalSummary,
 ) -> Result<()> {
     let until: Timestamp = context.now();
     let write = context.store.begin_write().await?;
     let mut change_set = ChangeSet::new(until, context.entropy.as_ref());
-    for (network, count) in refusals_by_network(summary) {
+    for (network, count) in credential_refusals_by_network(summary) {
         let data = json!({
             "count": count.total(), "reasons": count.reasons, "since": summary.since, "until": until,
         });

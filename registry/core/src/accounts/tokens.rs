@@ -98,8 +98,8 @@ async fn find_or_create_account(
     };
     let conflict = |text: String| Err(AppError::conflict(text));
     if let Some(account) = accounts::account_by_name(write, name).await? {
-        let roles = account.roles()?;
-        if new.role.is_some_and(|role| !roles.has(role)) {
+        let roles = account.account_roles()?;
+        if new.role.is_some_and(|role| !roles.contains(role)) {
             return conflict(format!(
                 "The account {name} already exists with the roles {roles}."
             ));
@@ -136,19 +136,22 @@ fn new_token_scopes(
     account: &account::Model,
     actor: Option<&CallerAccount>,
 ) -> Result<Scopes> {
-    let role_scopes = account.roles()?.scopes();
-    let max_scopes = actor.map_or_else(|| role_scopes.clone(), |by| by.scopes.within(&role_scopes));
+    let role_scopes = account.account_roles()?.scopes();
+    let max_scopes = actor.map_or_else(
+        || role_scopes.clone(),
+        |by| by.scopes.intersection(&role_scopes),
+    );
     let Some(requested) = &new.scopes else {
         return Ok(max_scopes);
     };
     let requested: Scopes = requested.iter().copied().collect();
-    if let Some(scope) = requested.beyond(&role_scopes) {
+    if let Some(scope) = requested.first_not_in(&role_scopes) {
         return Err(AppError::conflict(format!(
             "The roles of the account {} do not allow the scope {scope}.",
             account.name
         )));
     }
-    if let Some(scope) = requested.beyond(&max_scopes) {
+    if let Some(scope) = requested.first_not_in(&max_scopes) {
         return Err(AppError::forbidden(format!(
             "A token without the scope {scope} cannot create a token with that scope."
         )));
@@ -163,7 +166,8 @@ async fn enforce_token_limit(
     now: Timestamp,
 ) -> Result<()> {
     write.delete_account_tokens(account.id, Some(now.0)).await?;
-    if accounts::live_token_count(write, account.id, now.0).await? < MAX_TOKENS_PER_ACCOUNT {
+    if accounts::live_account_token_count(write, account.id, now.0).await? < MAX_TOKENS_PER_ACCOUNT
+    {
         return Ok(());
     }
     Err(AppError::limit_reached(format!(
@@ -249,7 +253,7 @@ async fn find_revocable_token(
     let row = row
         .filter(|row| row.account_id == actor.id || actor.has_permission(Permission::Administer));
     let row = row.ok_or_else(|| AppError::no_token(id))?;
-    let missing_scope = || allowed_token_scopes(&row, &actor.roles).beyond(&actor.scopes);
+    let missing_scope = || allowed_token_scopes(&row, &actor.roles).first_not_in(&actor.scopes);
     if !actor.has_permission(Permission::Administer)
         && let Some(scope) = missing_scope()
     {

@@ -26,11 +26,11 @@ pub async fn classify_change(
     }
     let mut bodies = Vec::with_capacity(2);
     for key in [before, after] {
-        bodies.extend(load_body_bytes(db, &key.digest, loaded_bodies).await?);
+        bodies.extend(load_card_bytes(db, &key.digest, loaded_bodies).await?);
     }
     Ok(match bodies.as_slice() {
         [old, new] => {
-            let states = signature_states(agent, binding, before.into(), after.into());
+            let states = signature_state_change(agent, binding, before.into(), after.into());
             classify_diff(diff_cards(context, old, new, states).as_ref(), states)
         }
         _ => ChangeClass::High,
@@ -54,7 +54,7 @@ pub fn owner_extension_uri(context: &AppContext) -> String {
 
 /// The signature states of two versions, by the stored state and keys of each. A card signed by a pinned key counts as
 /// verified even if that key has left its key set since, so removing a key gains nothing.
-pub fn signature_states(
+pub fn signature_state_change(
     agent: &agent::Model,
     binding: &DomainKeyBinding,
     before: StoredSignatures<'_>,
@@ -87,7 +87,7 @@ pub fn classify_diff(diff: Option<&CardDiff>, states: SignatureStateChange) -> C
 
 /// The bytes with this digest: from the loaded bodies, else from the database. Damaged bytes count as missing, so that
 /// the agent's next card can still be decided.
-pub async fn load_body_bytes(
+pub async fn load_card_bytes(
     db: &impl Executor,
     digest: &str,
     loaded_bodies: &[card_body::Model],

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use a2a_registry_domain::coverage::{
-    CoverageLevel, DomainCoverageFacts, Registrant, SourceCoverageFacts, coverage_level,
+    CoverageLevel, DomainCoverageFacts, SourceCoverageFacts, SourceRegistrant, coverage_level,
 };
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::SourceKind;
@@ -14,7 +14,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::sources::{coverage_kind, is_catalog_source, source_card_url};
+use crate::sources::{is_catalog_source, source_card_url, source_kind_for_coverage};
 
 #[derive(Debug, Default)]
 pub struct CoverageEvidence {
@@ -34,7 +34,7 @@ impl CoverageEvidence {
         let proofs = domains::valid_proofs_by_domain(db, &ids).await?;
         let owners: BTreeSet<Uuid> = domain_rows
             .iter()
-            .filter_map(|row| verified_owner(row))
+            .filter_map(|row| verified_domain_owner(row))
             .collect();
         let owners: Vec<Uuid> = owners.into_iter().collect();
         let owned = registrants::domains_by_owner(db, &owners).await?;
@@ -84,7 +84,7 @@ impl CoverageEvidence {
 
     /// The identifier of a catalog entry, if the catalog belongs to the domain: it is at a well-known path or was
     /// registered by the owner. Other and ended catalogs cannot name an agent of the domain.
-    pub fn own_catalog_identifier<'r>(
+    pub fn own_catalog_entry_identifier<'r>(
         &self,
         row: &'r source::Model,
         catalog: Option<&source::Model>,
@@ -102,8 +102,10 @@ impl CoverageEvidence {
         new_registrant: &source_registrant::Model,
         domain_sources: impl Iterator<Item = &'a source::Model> + Clone,
     ) -> CoverageLevel {
-        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), coverage_kind(row))
-        else {
+        let (Some(domain), Some(kind)) = (
+            self.domains.get(&row.domain_id),
+            source_kind_for_coverage(row),
+        ) else {
             return CoverageLevel::Nomination;
         };
         let origin = url_origin(&row.url);
@@ -132,8 +134,10 @@ impl CoverageEvidence {
         domain_sources: impl Iterator<Item = &'a source::Model> + Clone,
     ) -> CoverageLevel {
         // A source of an unknown kind, written by a later build, has no coverage.
-        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), coverage_kind(row))
-        else {
+        let (Some(domain), Some(kind)) = (
+            self.domains.get(&row.domain_id),
+            source_kind_for_coverage(row),
+        ) else {
             return CoverageLevel::Nomination;
         };
         if row.ended_at.is_some() {
@@ -195,7 +199,7 @@ pub fn url_origin(url: &str) -> String {
 }
 
 /// The verified owner of a domain.
-fn verified_owner(row: &domain::Model) -> Option<Uuid> {
+fn verified_domain_owner(row: &domain::Model) -> Option<Uuid> {
     row.owner_id.filter(|_| row.state == DomainState::Verified)
 }
 
@@ -205,11 +209,11 @@ fn domain_coverage_facts(
     owned_domains: &[(Uuid, String, String)],
     now: Timestamp,
 ) -> DomainCoverageFacts {
-    let owner = verified_owner(row);
+    let owner = verified_domain_owner(row);
     let is_own_proof = |proof: &&proof::Model| proof.domain_id == row.id;
     DomainCoverageFacts {
         name: row.name.clone(),
-        origin: row.origin(),
+        origin: row.domain_origin(),
         owner,
         vouched_owner: row.vouched_owner_at(now),
         vouched_accounts: proofs
@@ -231,8 +235,8 @@ fn domain_coverage_facts(
     }
 }
 
-fn registrant_facts(row: &source_registrant::Model) -> Registrant {
-    Registrant {
+fn registrant_facts(row: &source_registrant::Model) -> SourceRegistrant {
+    SourceRegistrant {
         account: row.account_id,
         role: row.role.as_ref().and_then(|role| role.known_value()),
     }

@@ -73,10 +73,10 @@ impl<'a> DomainCoverageState<'a> {
     }
 
     /// The identifier of a catalog entry, if a catalog of the domain contains it.
-    fn own_catalog_identifier<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
+    fn own_catalog_entry_identifier<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
         let mut sources = self.sources.iter();
         let catalog = sources.find(|other| Some(other.id) == row.catalog_id);
-        self.evidence.own_catalog_identifier(row, catalog)
+        self.evidence.own_catalog_entry_identifier(row, catalog)
     }
 
     /// The sources of an agent with the coverage of each, oldest first.
@@ -138,7 +138,7 @@ pub async fn update_agent_coverage(
     let newest_coverage = newest.map_or(CoverageLevel::Nomination, |id| {
         coverage_state.version_coverage(id)
     });
-    if row.is_proved()
+    if row.is_domain_proved()
         && state.agent.urn.is_none()
         && let Some(name) = newest_card_name(write, &state.agent).await?
     {
@@ -148,7 +148,7 @@ pub async fn update_agent_coverage(
             .iter()
             .filter(|source| source.agent_id == Some(id));
         let identifiers: Vec<&str> = agent_sources
-            .filter_map(|source| coverage_state.own_catalog_identifier(source))
+            .filter_map(|source| coverage_state.own_catalog_entry_identifier(source))
             .collect();
         let identifiers = identifiers.into_iter();
         urn::assign_urn(
@@ -166,7 +166,7 @@ pub async fn update_agent_coverage(
     let nominated =
         approved.is_some_and(|id| coverage_state.version_coverage(id) == CoverageLevel::Nomination);
     if nominated
-        && !is_on_domain_hold(row)
+        && !is_domain_on_hold(row)
         && is_approved_by_domain_trust(write, &state.agent).await?
     {
         return revoke_approval(context, write, change_set, state, SYSTEM_ACTOR).await;
@@ -193,7 +193,7 @@ async fn split_agent_sources(
         source_slot(
             coverage_state.domain,
             row,
-            coverage_state.own_catalog_identifier(row),
+            coverage_state.own_catalog_entry_identifier(row),
         )
     };
     let keeps_slot = agent_sources
@@ -234,7 +234,7 @@ async fn split_agent_sources(
 /// Whether all agents of a domain are on hold because of the domain's state. They are not decided during that hold:
 /// their approvals are valid again when it ends, unless the domain has a new owner by then. A state of a later build
 /// counts as such a hold, because its agents are hidden from everyone.
-fn is_on_domain_hold(row: &domain::Model) -> bool {
+fn is_domain_on_hold(row: &domain::Model) -> bool {
     match row.state.known_value() {
         Some(DomainState::Unverified | DomainState::Verified) => false,
         Some(DomainState::Lapsed | DomainState::Disputed | DomainState::OptedOut) | None => true,

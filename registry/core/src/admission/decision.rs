@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::admission::change_class::classify_change;
 use crate::admission::policies::{
-    AdmissionCandidate, apply_policy_hold, evaluate_and_count_dry_runs,
+    AdmissionCandidate, evaluate_and_count_dry_runs, sync_policy_hold,
 };
 use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
@@ -97,7 +97,8 @@ pub async fn decide_version(
     let ruling = decide_admission(&facts, &context.rules);
     match ruling {
         AdmissionDecision::Approved(rule) => {
-            let approver = rule_approver(rule, registration_approval, policy_decision.permit);
+            let approver =
+                approval_decision_maker(rule, registration_approval, policy_decision.permit);
             change_set.approve_version(state, key, change, &approver);
         }
         AdmissionDecision::Rejected => {
@@ -111,14 +112,14 @@ pub async fn decide_version(
     }
     let served = state.agent.approved_version;
     if served.is_none_or(|shown| shown == key.id) {
-        apply_policy_hold(change_set, state, &policy_decision.forbidden_by);
+        sync_policy_hold(change_set, state, &policy_decision.forbidden_by);
     }
     Ok(ruling)
 }
 
 /// The maker of an approval: the person who approved with the registration, or else the rule. If a custom policy
 /// permitted the version, the reason names the policy.
-fn rule_approver(
+fn approval_decision_maker(
     rule: Rule,
     registration_approval: Option<DecisionMaker>,
     permit: Option<(Rule, Option<String>)>,

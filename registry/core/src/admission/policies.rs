@@ -230,7 +230,7 @@ async fn load_waived_policies(
     let granted = waivers::active_waivers_by_agent(write, &[agent])
         .await?
         .into_iter();
-    let counts = granted.filter(|one| one.covers_content(&version.content_digest, now));
+    let counts = granted.filter(|one| one.waiver_covers_content(&version.content_digest, now));
     Ok(counts.map(|one| one.policy).collect())
 }
 
@@ -241,7 +241,7 @@ pub async fn registrant_principal(
 ) -> Result<Principal, AppError> {
     let ids: Vec<Uuid> = account.into_iter().collect();
     let found = accounts::accounts_by_ids(db, &ids).await?.pop();
-    let Some(account) = found.filter(account::Model::is_active) else {
+    let Some(account) = found.filter(account::Model::is_account_active) else {
         return Ok(Principal::default());
     };
     let groups = groups::groups_by_account(db, &[account.id]).await?;
@@ -252,7 +252,7 @@ pub async fn registrant_principal(
 }
 
 /// Puts an agent on hold if policies forbid its content, and lifts that hold if none does.
-pub fn apply_policy_hold(
+pub fn sync_policy_hold(
     change_set: &mut ChangeSet<'_>,
     state: &mut AgentChangeState,
     forbidden_by: &[String],
@@ -310,7 +310,7 @@ pub async fn update_policy_hold(
         domain: domain.first(),
     };
     let decision = evaluate_version(context, write, change_set, state, candidate).await?;
-    apply_policy_hold(change_set, state, &decision.forbidden_by);
+    sync_policy_hold(change_set, state, &decision.forbidden_by);
     Ok(())
 }
 
@@ -357,7 +357,7 @@ mod tests {
         )
     }
 
-    fn admission_facts(change: Option<ChangeClass>) -> AdmissionFacts<'static> {
+    fn sample_admission_facts(change: Option<ChangeClass>) -> AdmissionFacts<'static> {
         AdmissionFacts {
             domain: "agents.example.com",
             verified: false,
@@ -370,7 +370,7 @@ mod tests {
         }
     }
 
-    fn test_admission_rules(deny: &[&str], allow: &[&str], approve_all: bool) -> AdmissionRules {
+    fn sample_admission_rules(deny: &[&str], allow: &[&str], approve_all: bool) -> AdmissionRules {
         let patterns = |list: &[&str]| {
             list.iter()
                 .map(|text| DomainPattern((*text).into()))
@@ -385,26 +385,26 @@ mod tests {
 
     #[test]
     fn the_first_rule_wins() {
-        let all = test_admission_rules(&["*.example.com"], &["*.example.com"], true);
+        let all = sample_admission_rules(&["*.example.com"], &["*.example.com"], true);
         assert_eq!(
-            decide_by_default_policies(&admission_facts(None), &all),
+            decide_by_default_policies(&sample_admission_facts(None), &all),
             AdmissionDecision::Denied
         );
         let rejected = AdmissionFacts {
             person_approved: Some(false),
-            ..admission_facts(None)
+            ..sample_admission_facts(None)
         };
         assert_eq!(
             decide_by_default_policies(
                 &rejected,
-                &test_admission_rules(&[], &["*.example.com"], true)
+                &sample_admission_rules(&[], &["*.example.com"], true)
             ),
             AdmissionDecision::Rejected
         );
         assert_eq!(
             decide_by_default_policies(
-                &admission_facts(Some(ChangeClass::Critical)),
-                &test_admission_rules(&[], &[], true)
+                &sample_admission_facts(Some(ChangeClass::Critical)),
+                &sample_admission_rules(&[], &[], true)
             ),
             AdmissionDecision::Approved(Rule::ApproveAll)
         );
@@ -413,8 +413,8 @@ mod tests {
     /// However trusted the domain is, a card with an invalid signature waits for a person, whose decision counts.
     #[test]
     fn no_rule_admits_an_invalid_signature() {
-        let allow = test_admission_rules(&[], &["*.example.com"], false);
-        let all = test_admission_rules(&[], &["*.example.com"], true);
+        let allow = sample_admission_rules(&[], &["*.example.com"], false);
+        let all = sample_admission_rules(&[], &["*.example.com"], true);
         let changes = [
             None,
             Some(ChangeClass::None),
@@ -422,13 +422,13 @@ mod tests {
             Some(ChangeClass::High),
             Some(ChangeClass::Critical),
         ];
-        for rules in [&test_admission_rules(&[], &[], false), &allow, &all] {
+        for rules in [&sample_admission_rules(&[], &[], false), &allow, &all] {
             for change in changes {
                 for verified in [false, true] {
                     let invalid = AdmissionFacts {
                         verified,
                         signature_invalid: true,
-                        ..admission_facts(change)
+                        ..sample_admission_facts(change)
                     };
                     assert_eq!(
                         decide_by_default_policies(&invalid, rules),
@@ -452,10 +452,10 @@ mod tests {
                 }
             }
         }
-        let denied = test_admission_rules(&["*.example.com"], &[], true);
+        let denied = sample_admission_rules(&["*.example.com"], &[], true);
         let invalid = AdmissionFacts {
             signature_invalid: true,
-            ..admission_facts(None)
+            ..sample_admission_facts(None)
         };
         assert_eq!(
             decide_by_default_policies(&invalid, &denied),
@@ -465,8 +465,8 @@ mod tests {
 
     /// The result for one card applies to every other card with the same attributes in the built-in policies.
     #[test]
-    fn shipped_policies_ask_for_the_facts_alone_by_which_they_are_evaluated_once() {
-        let set = default_policies(&test_admission_rules(&[], &["*.example.com"], false));
+    fn default_policies_depend_on_default_facts_alone() {
+        let set = default_policies(&sample_admission_rules(&[], &["*.example.com"], false));
         let set = PolicySet::compile_with_defaults(1, &[], &set).unwrap();
         let known = DefaultPolicyMatches::default();
         for place in 0..160_usize {
@@ -500,22 +500,25 @@ mod tests {
 
     #[test]
     fn allowed_domains_stop_at_errors_and_critical_changes() {
-        let allow = test_admission_rules(&[], &["*.example.com"], false);
+        let allow = sample_admission_rules(&[], &["*.example.com"], false);
         assert_eq!(
-            decide_by_default_policies(&admission_facts(None), &allow),
+            decide_by_default_policies(&sample_admission_facts(None), &allow),
             AdmissionDecision::Approved(Rule::AllowDomains)
         );
         assert_eq!(
-            decide_by_default_policies(&admission_facts(Some(ChangeClass::High)), &allow),
+            decide_by_default_policies(&sample_admission_facts(Some(ChangeClass::High)), &allow),
             AdmissionDecision::Approved(Rule::AllowDomains)
         );
         assert_eq!(
-            decide_by_default_policies(&admission_facts(Some(ChangeClass::Critical)), &allow),
+            decide_by_default_policies(
+                &sample_admission_facts(Some(ChangeClass::Critical)),
+                &allow
+            ),
             AdmissionDecision::Pending
         );
         let broken = AdmissionFacts {
             has_error: true,
-            ..admission_facts(None)
+            ..sample_admission_facts(None)
         };
         assert_eq!(
             decide_by_default_policies(&broken, &allow),
@@ -525,10 +528,10 @@ mod tests {
 
     #[test]
     fn a_verified_domain_gets_its_first_card_and_small_changes_through() {
-        let none = test_admission_rules(&[], &[], false);
+        let none = sample_admission_rules(&[], &[], false);
         let verified = |change| AdmissionFacts {
             verified: true,
-            ..admission_facts(change)
+            ..sample_admission_facts(change)
         };
         assert_eq!(
             decide_by_default_policies(&verified(None), &none),
@@ -539,11 +542,11 @@ mod tests {
             AdmissionDecision::Pending
         );
         assert_eq!(
-            decide_by_default_policies(&admission_facts(Some(ChangeClass::Low)), &none),
+            decide_by_default_policies(&sample_admission_facts(Some(ChangeClass::Low)), &none),
             AdmissionDecision::Approved(Rule::LowChange)
         );
         assert_eq!(
-            decide_by_default_policies(&admission_facts(None), &none),
+            decide_by_default_policies(&sample_admission_facts(None), &none),
             AdmissionDecision::Pending
         );
     }
@@ -555,9 +558,9 @@ mod tests {
         let nominated = |change| AdmissionFacts {
             verified: true,
             admitted: false,
-            ..admission_facts(change)
+            ..sample_admission_facts(change)
         };
-        let allow = test_admission_rules(&[], &["*.example.com"], false);
+        let allow = sample_admission_rules(&[], &["*.example.com"], false);
         for change in [None, Some(ChangeClass::High), Some(ChangeClass::Critical)] {
             assert_eq!(
                 decide_by_default_policies(&nominated(change), &allow),
@@ -577,7 +580,7 @@ mod tests {
             AdmissionDecision::Approved(Rule::Person)
         );
         assert_eq!(
-            decide_by_default_policies(&nominated(None), &test_admission_rules(&[], &[], true)),
+            decide_by_default_policies(&nominated(None), &sample_admission_rules(&[], &[], true)),
             AdmissionDecision::Approved(Rule::ApproveAll)
         );
     }

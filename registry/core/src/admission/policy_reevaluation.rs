@@ -110,13 +110,13 @@ async fn reevaluate_agents(
 ) -> Result<()> {
     let ids: Vec<Uuid> = ids.iter().copied().collect();
     for chunk in ids.chunks(BATCH_SIZE) {
-        match reevaluate_in_transaction(context, chunk).await {
+        match reevaluate_agents_in_transaction(context, chunk).await {
             Err(error) if error.is_database_failure() => return Err(error),
             Err(_) => {}
             Ok(()) => continue,
         }
         for id in chunk {
-            if let Err(error) = reevaluate_in_transaction(context, &[*id]).await {
+            if let Err(error) = reevaluate_agents_in_transaction(context, &[*id]).await {
                 let text = error.log_message();
                 tracing::error!(error = text, agent = %id, "policies could not be applied to an agent");
                 failed.agents.push(*id);
@@ -127,7 +127,7 @@ async fn reevaluate_agents(
     Ok(())
 }
 
-async fn reevaluate_in_transaction(context: &AppContext, ids: &[Uuid]) -> Result<()> {
+async fn reevaluate_agents_in_transaction(context: &AppContext, ids: &[Uuid]) -> Result<()> {
     let write = context.store.begin_write().await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     for id in ids {

@@ -34,7 +34,7 @@ pub struct PolicySubject<'a> {
 }
 
 #[derive(Deserialize)]
-struct FindingRule {
+struct StoredFindingRule {
     rule: String,
 }
 
@@ -43,7 +43,7 @@ impl PolicySubject<'_> {
         let (agent, card, version) = (self.agent, self.card, self.version);
         let interfaces = &card.interfaces;
         let hosts = interfaces.iter().map(endpoint_host);
-        let findings: Vec<FindingRule> =
+        let findings: Vec<StoredFindingRule> =
             serde_json::from_str(&version.findings).unwrap_or_default();
         let (level, signature) = trust_and_signature(agent, version, self.binding);
         AgentAttributes {

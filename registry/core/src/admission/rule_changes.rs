@@ -46,8 +46,7 @@ pub async fn hide_forbidden_agents(context: &AppContext) -> Result<Vec<Uuid>, Ap
     let stored_run = register_process_rules(context, &write).await?;
     let mut forbidden = agents_to_deny(context, &write).await?;
     forbidden.extend(agents_losing_approval(context, &write).await?);
-    forbidden
-        .extend(agents_with_changed_allowance(context, &write, &stored_run.allow_lists).await?);
+    forbidden.extend(allow_list_affected_agents(context, &write, &stored_run.allow_lists).await?);
     let forbidden: Vec<Uuid> = forbidden.into_iter().collect();
     let now = context.now().0;
     write
@@ -100,7 +99,7 @@ pub async fn agents_to_release(
 
 /// The agents whose domain is on `allow_domains` but not on one of these lists, or the reverse, if a custom policy
 /// uses that attribute: the results of policies may depend on that list, in the index too.
-async fn agents_with_changed_allowance(
+async fn allow_list_affected_agents(
     context: &AppContext,
     write: &WriteTransaction,
     allow_lists: &[Vec<DomainPattern>],
@@ -224,7 +223,7 @@ fn admits_as_first_card(
     set.decide(Action::Admit, &nobody, &matches, &none).allowed
 }
 
-pub fn open_admission_filter() -> ReviewFilter {
+pub fn open_admission_review_filter() -> ReviewFilter {
     ReviewFilter {
         state: Some(ReviewState::Open),
         kind: Some(ReviewKind::Admission),
@@ -237,7 +236,7 @@ pub fn open_admission_filter() -> ReviewFilter {
 /// # Errors
 /// The failure of the database as a whole; else the first failure, after the other reviews.
 pub async fn redecide_open_reviews(context: &AppContext) -> Result<(), AppError> {
-    let open = open_admission_filter();
+    let open = open_admission_review_filter();
     let (mut after, mut failed) = (None, Ok(()));
     loop {
         let page = reviews::review_page(&context.store, &open, after, REVIEWS_PER_PAGE).await?;

@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use crate::admission::agent_redecision::apply_rules_to_agent;
 use crate::admission::rule_changes::{
-    agents_approved_by_approve_all, agents_to_deny, agents_to_release, open_admission_filter,
-    redecide_reviewed_agents,
+    agents_approved_by_approve_all, agents_to_deny, agents_to_release,
+    open_admission_review_filter, redecide_reviewed_agents,
 };
 use crate::admission::rules_lease::StoredRulesRun;
 use crate::commit::change_set::ChangeSet;
@@ -191,7 +191,7 @@ impl<'a> RulesRun<'a> {
 
     /// Decides the agents with an open review again; returns how the run ended, if it did.
     async fn decide_reviews(&mut self, cancel: &CancellationToken) -> Result<Option<RulesRunEnd>> {
-        let open = open_admission_filter();
+        let open = open_admission_review_filter();
         while !self.stored.reviews_done {
             let after = self.stored.after;
             let store = &self.context.store;

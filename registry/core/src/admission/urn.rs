@@ -26,10 +26,13 @@ pub async fn assign_urn<'i>(
     name: &str,
     coverage_level: CoverageLevel,
 ) -> Result<()> {
-    if state.agent.urn.is_some() || !row.is_proved() || coverage_level != CoverageLevel::Covered {
+    if state.agent.urn.is_some()
+        || !row.is_domain_proved()
+        || coverage_level != CoverageLevel::Covered
+    {
         return Ok(());
     }
-    let taken: HashSet<String> = agents::urns_by_domain(write, &row.name)
+    let taken: HashSet<String> = agents::agent_urns_by_domain(write, &row.name)
         .await?
         .into_iter()
         .collect();

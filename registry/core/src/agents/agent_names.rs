@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use a2a_registry_store::agents;
 use uuid::Uuid;
 
-use crate::agents::records::load_records;
+use crate::agents::records::load_agent_records;
 use crate::context::AppContext;
 use crate::error::Result;
 use crate::text::{self, LINE};
@@ -23,9 +23,9 @@ pub async fn load_agent_names(
     ids.sort_unstable();
     ids.dedup();
     let rows = agents::agents_by_ids(&context.store, &ids).await?;
-    let found = load_records(&context.store, rows).await?.into_iter();
+    let found = load_agent_records(&context.store, rows).await?.into_iter();
     Ok(found
-        .map(|record| (record.agent.id, text::line(&record.card.name, LINE)))
+        .map(|record| (record.agent.id, text::single_line(&record.card.name, LINE)))
         .collect())
 }
 

@@ -12,12 +12,12 @@ use a2a_registry_store::{agents, domains, versions};
 use uuid::Uuid;
 
 use crate::agents::policy_attributes::{is_visibility_policy_free, visibility_labels_by_agent};
-use crate::agents::views::{is_domain_state_known, is_own_agent, require_visible_agent};
+use crate::agents::views::{caller_owns_agent, is_domain_state_known, require_visible_agent};
 use crate::context::AppContext;
 use crate::database_health::require_recent_database_contact;
 use crate::error::{AppError, Result};
 use crate::process_state::card_cache::{ServedCard, ServedCardEntry};
-use crate::sources::agent_card_url;
+use crate::sources::agent_card_base_url;
 use crate::visibility::caller::Caller;
 use crate::visibility::{ListingState, is_listed, visibility_labels};
 
@@ -83,7 +83,7 @@ pub async fn convert_agent_card(
         let domain = domains::domains_by_ids(&context.store, &[row.domain_id])
             .await?
             .pop();
-        if let Some(card_url) = agent_card_url(&row, domain.as_ref()) {
+        if let Some(card_url) = agent_card_base_url(&row, domain.as_ref()) {
             parsed.card = with_absolute_addresses(&parsed.card, &card_url).into_owned();
         }
     }
@@ -153,8 +153,8 @@ async fn load_visible_version_card(
     digest: &str,
 ) -> Result<Arc<ServedCard>> {
     let row = require_visible_agent(context, caller, agent).await?;
-    let sees_all_versions =
-        caller.has_permission(Permission::SeeAll) || is_own_agent(context, caller, &row).await?;
+    let sees_all_versions = caller.has_permission(Permission::SeeAll)
+        || caller_owns_agent(context, caller, &row).await?;
     let version = versions::version_by_digest(&context.store, row.id, digest)
         .await?
         .filter(|version| sees_all_versions || version.ever_approved)

@@ -114,7 +114,7 @@ impl AgentExcerpt<'_> {
     }
 
     /// The entry of the agent; `None` if it has no catalog URN, which only agents of verified domains get.
-    pub fn to_entry(&self) -> Option<Entry> {
+    pub fn to_catalog_entry(&self) -> Option<Entry> {
         let urn = self.urn.as_deref()?;
         let publisher = urn_publisher(urn)?;
         let mut entry = self.to_entry_without_identifier();
@@ -209,7 +209,7 @@ impl AgentExcerpt<'_> {
 }
 
 /// The attributes of an entry that the index stores beside the facets, for filters and counts.
-pub fn entry_attributes(entry: &Entry) -> Vec<(String, String)> {
+pub fn catalog_entry_attributes(entry: &Entry) -> Vec<(String, String)> {
     let mut attributes = vec![
         (ENTRY_ATTRIBUTE.to_owned(), "1".to_owned()),
         ("type".to_owned(), normalize_media_type(&entry.media_type)),
@@ -254,7 +254,7 @@ pub fn ard_base_url(config: &Config) -> String {
 }
 
 /// A filter that matches every entry and nothing else.
-pub fn any_entry_filter() -> ExactFilter {
+pub fn any_catalog_entry_filter() -> ExactFilter {
     ExactFilter {
         property: AgentProperty::Attribute(ENTRY_ATTRIBUTE.to_owned()),
         values: vec!["1".to_owned()],
@@ -402,7 +402,7 @@ mod tests {
             ]),
             ..Entry::default()
         };
-        let attributes = entry_attributes(&entry);
+        let attributes = catalog_entry_attributes(&entry);
         let has = |path: &str, value: &str| {
             attributes
                 .iter()

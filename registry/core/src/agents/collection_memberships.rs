@@ -3,9 +3,9 @@
 use a2a_registry_policy::CollectionMembership;
 use a2a_registry_store::collections;
 
-use crate::agents::policy_attributes::listed_attributes;
+use crate::agents::policy_attributes::listed_agent_attributes;
 use crate::agents::records::AgentRecord;
-use crate::agents::views::require_visible_record;
+use crate::agents::views::require_visible_agent_record;
 use crate::collection_filters::CollectionFilters;
 use crate::collection_filters::collection_rows::can_see_collection;
 use crate::context::AppContext;
@@ -18,7 +18,7 @@ pub async fn agent_collections(
     caller: &Caller,
     agent: &str,
 ) -> Result<Vec<String>> {
-    let record = require_visible_record(context, caller, agent).await?;
+    let record = require_visible_agent_record(context, caller, agent).await?;
     containing_collections(context, caller, &record).await
 }
 
@@ -31,5 +31,5 @@ pub async fn containing_collections(
     let mut rows = collections::all_collections(&context.store).await?;
     rows.retain(|row| can_see_collection(caller, row));
     Ok(CollectionFilters::from_rows(&rows)
-        .collections_containing(&listed_attributes(context, record)))
+        .collections_containing(&listed_agent_attributes(context, record)))
 }

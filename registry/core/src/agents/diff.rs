@@ -7,9 +7,9 @@ use a2a_registry_store::versions;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::admission::change_class::{classify_diff, diff_cards, signature_states};
+use crate::admission::change_class::{classify_diff, diff_cards, signature_state_change};
 use crate::agents::views::{
-    is_own_agent, load_domain_key_binding, require_visible_agent, require_visible_version,
+    caller_owns_agent, load_domain_key_binding, require_visible_agent, require_visible_version,
 };
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
@@ -20,7 +20,7 @@ use crate::visibility::caller::Caller;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
-pub struct DiffQuery {
+pub struct VersionDiffQuery {
     /// Digest of the older version; by default the served one, or if that is `to` the version before it, as far as
     /// the caller may see it.
     pub from: Option<String>,
@@ -33,11 +33,11 @@ pub async fn agent_diff(
     context: &AppContext,
     caller: &Caller,
     agent: &str,
-    query: &DiffQuery,
+    query: &VersionDiffQuery,
 ) -> Result<Diff> {
     let row = require_visible_agent(context, caller, agent).await?;
-    let sees_all_versions =
-        caller.has_permission(Permission::SeeAll) || is_own_agent(context, caller, &row).await?;
+    let sees_all_versions = caller.has_permission(Permission::SeeAll)
+        || caller_owns_agent(context, caller, &row).await?;
     let visible_version =
         async |digest: &str| require_visible_version(context, caller, &row, digest).await;
     let newest_before = async |before| {
@@ -80,7 +80,7 @@ pub fn diff_versions(
     (to, new_body): (&version::Model, &[u8]),
     key_binding: &DomainKeyBinding,
 ) -> Diff {
-    let states = signature_states(agent, key_binding, from.into(), to.into());
+    let states = signature_state_change(agent, key_binding, from.into(), to.into());
     let difference = diff_cards(context, old_body, new_body, states);
     Diff {
         from: from.digest.clone(),

@@ -14,21 +14,21 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::admission::policy_subject::{agent_labels, deduplicate, provider_organization};
-use crate::agents::catalog_entry::{AgentExcerpt, entry_attributes};
+use crate::agents::catalog_entry::{AgentExcerpt, catalog_entry_attributes};
 use crate::agents::duplicates;
 use crate::agents::hit_limits::truncate_summary;
 use crate::agents::hit_members::{mark_hidden_hit_members, mark_hidden_skill_members};
-use crate::agents::policy_attributes::{agent_visibility_labels, listed_attributes};
-use crate::agents::records::{AgentRecord, build_records, current_version_id};
+use crate::agents::policy_attributes::{agent_visibility_labels, listed_agent_attributes};
+use crate::agents::records::{AgentRecord, build_agent_records, current_version_id};
 use crate::commit::agent_rows::AgentRows;
 use crate::context::AppContext;
 use crate::error::AppError;
 use crate::sources;
 
 /// The summary of an agent, as lists show it.
-pub fn build_summary(context: &AppContext, record: &AgentRecord) -> Summary {
+pub fn build_agent_summary(context: &AppContext, record: &AgentRecord) -> Summary {
     let AgentRecord { agent, card, .. } = record;
-    let links = build_links(context, record);
+    let links = build_agent_links(context, record);
     Summary {
         id: agent.id,
         urn: agent.urn.clone(),
@@ -77,7 +77,7 @@ pub fn build_summary(context: &AppContext, record: &AgentRecord) -> Summary {
     }
 }
 
-fn build_links(context: &AppContext, record: &AgentRecord) -> Links {
+fn build_agent_links(context: &AppContext, record: &AgentRecord) -> Links {
     let (base, id) = (context.config.public_url(), record.agent.id);
     Links {
         this: format!("{base}/v1/agents/{id}"),
@@ -114,10 +114,10 @@ pub fn build_agent_document(
 ) -> Result<AgentDocument, AppError> {
     let card = &record.card;
     let summary = truncate_summary(build_indexed_summary(context, record));
-    let agent_attributes = listed_attributes(context, record);
+    let agent_attributes = listed_agent_attributes(context, record);
     let trust = u8::try_from(agent_attributes.trust).ok();
     let whole = to_json_bytes(&summary)?;
-    let catalog_entry = AgentExcerpt::parse(&whole).and_then(|agent| agent.to_entry());
+    let catalog_entry = AgentExcerpt::parse(&whole).and_then(|agent| agent.to_catalog_entry());
     let (hit, skills) = render_hit_and_skills(card, summary)?;
     let entry_json = catalog_entry.as_ref().map(to_json_bytes).transpose()?;
     Ok(AgentDocument {
@@ -128,7 +128,7 @@ pub fn build_agent_document(
             .unwrap_or_default(),
         attributes: catalog_entry
             .as_ref()
-            .map(entry_attributes)
+            .map(catalog_entry_attributes)
             .unwrap_or_default(),
         catalog_entry: entry_json.unwrap_or_default(),
         hit,
@@ -150,7 +150,7 @@ pub fn build_agent_document(
 /// The summary of an agent without values that change without an event, such as the last fetch: in the index they
 /// would be out of date, and differ between processes.
 fn build_indexed_summary(context: &AppContext, record: &AgentRecord) -> Summary {
-    let mut summary = build_summary(context, record);
+    let mut summary = build_agent_summary(context, record);
     summary.liveness.last_seen = None;
     summary.liveness.next_due = None;
     summary
@@ -180,12 +180,12 @@ fn render_hit_and_skills(
     }
     let hit = mark_hidden_hit_members(&hit).map_err(|error| serialization_error(&error))?;
     let skills = card.skills.iter().zip(&hit_skills);
-    let skills = skills.map(|(skill, shown)| render_skill(skill, shown));
+    let skills = skills.map(|(skill, shown)| build_indexed_skill(skill, shown));
     Ok((hit, skills.collect::<Result<_, _>>()?))
 }
 
 /// A skill in its indexed form, and as hits show it.
-fn render_skill(skill: &Skill, hit_skill: &HitSkill) -> Result<SkillText, AppError> {
+fn build_indexed_skill(skill: &Skill, hit_skill: &HitSkill) -> Result<SkillText, AppError> {
     let rendered =
         serde_json::to_string(hit_skill).and_then(|skill| mark_hidden_skill_members(&skill));
     Ok(SkillText {
@@ -256,7 +256,7 @@ pub async fn load_agent_documents(
 ) -> Result<(Vec<AgentDocument>, Vec<Uuid>), AppError> {
     let read_tx = context.store.begin_read().await?;
     let rows = AgentRows::load_by_ids(&read_tx, ids).await?;
-    let shown = rows.agents.iter().filter(|row| is_indexed(row));
+    let shown = rows.agents.iter().filter(|row| is_agent_indexed(row));
     let indexed_ids: HashSet<Uuid> = shown.map(|row| row.id).collect();
     let candidates = ids.iter().copied();
     let removed_ids = candidates.filter(|id| !indexed_ids.contains(id)).collect();
@@ -275,13 +275,13 @@ pub async fn load_agent_documents_after(
     let read_tx = context.store.begin_read().await?;
     let mut rows = agents::agents_page_by_id(&read_tx, after, limit).await?;
     let last = rows.last().map(|row| row.id);
-    rows.retain(is_indexed);
+    rows.retain(is_agent_indexed);
     let rows = AgentRows::load(&read_tx, rows).await?;
     Ok((build_agent_documents(context, &read_tx, rows).await?, last))
 }
 
 /// Whether the index contains an agent: it is not retired, and has a card.
-fn is_indexed(row: &agent::Model) -> bool {
+fn is_agent_indexed(row: &agent::Model) -> bool {
     row.retired_at.is_none() && current_version_id(row).is_some()
 }
 
@@ -291,8 +291,8 @@ pub async fn build_agent_documents(
     db: &impl Executor,
     mut rows: AgentRows,
 ) -> Result<Vec<AgentDocument>, AppError> {
-    rows.agents.retain(is_indexed);
-    let records = build_records(db, rows).await?;
+    rows.agents.retain(is_agent_indexed);
+    let records = build_agent_records(db, rows).await?;
     records
         .iter()
         .map(|record| build_agent_document(context, record))

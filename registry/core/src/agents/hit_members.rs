@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for RawJsonMembers<'de> {
 /// Writes a hit with its default members first and markers around the others; its skills likewise.
 pub fn mark_hidden_hit_members(hit: &[u8]) -> serde_json::Result<Vec<u8>> {
     let fields = HitFields::default();
-    let hit = write_json_object(
+    let hit = write_hit_object(
         &String::from_utf8_lossy(hit),
         "",
         fields,
@@ -52,7 +52,7 @@ pub fn mark_hidden_hit_members(hit: &[u8]) -> serde_json::Result<Vec<u8>> {
 
 pub fn mark_hidden_skill_members(skill: &str) -> serde_json::Result<String> {
     let fields = HitFields::default();
-    write_json_object(
+    write_hit_object(
         skill,
         HitFields::SKILLS,
         fields,
@@ -64,7 +64,7 @@ pub fn mark_hidden_skill_members(skill: &str) -> serde_json::Result<String> {
 pub fn select_hit_members(hit: &[u8], fields: HitFields) -> Vec<u8> {
     let text = std::str::from_utf8(hit).unwrap_or_default();
     if !fields.shows_default_summary() {
-        let selected = write_json_object(text, "", fields, HiddenMemberTreatment::Omitted);
+        let selected = write_hit_object(text, "", fields, HiddenMemberTreatment::Omitted);
         // The index holds only objects, so the members can always be selected.
         return selected.map_or_else(|_| hit.to_vec(), String::into_bytes);
     }
@@ -85,7 +85,7 @@ enum HiddenMemberTreatment {
 }
 
 /// Writes an object, which is the hit or within one of its members, with the members that `fields` selects first.
-fn write_json_object(
+fn write_hit_object(
     json: &str,
     parent: &str,
     fields: HitFields,
@@ -101,12 +101,12 @@ fn write_json_object(
     let mut text = String::with_capacity(json.len() + 16);
     text.push('{');
     for (name, value) in shown {
-        write_json_member(&mut text, name, value, fields, hidden_members)?;
+        write_hit_member(&mut text, name, value, fields, hidden_members)?;
     }
     if hidden_members == HiddenMemberTreatment::Marked && !hidden.is_empty() {
         text.push(HIDDEN_MARKER);
         for (name, value) in hidden {
-            write_json_member(&mut text, name, value, fields, hidden_members)?;
+            write_hit_member(&mut text, name, value, fields, hidden_members)?;
         }
         text.push(HIDDEN_MARKER);
     }
@@ -114,7 +114,7 @@ fn write_json_object(
     Ok(text)
 }
 
-fn write_json_member(
+fn write_hit_member(
     text: &mut String,
     name: &str,
     value: &RawValue,
@@ -134,7 +134,7 @@ fn write_json_member(
     let skills: Vec<&RawValue> = serde_json::from_str(value.get())?;
     let skills = skills
         .into_iter()
-        .map(|skill| write_json_object(skill.get(), name, fields, hidden_members));
+        .map(|skill| write_hit_object(skill.get(), name, fields, hidden_members));
     let skills = skills.collect::<serde_json::Result<Vec<_>>>()?;
     text.push('[');
     text.push_str(&skills.join(","));
@@ -188,7 +188,7 @@ mod tests {
         members["skills"] = json!([{"id": "s1", "name": "one\t"}, {"id": "s2", "name": "two"}]);
         assert_eq!(read(&usual), expected);
         // Selecting members by name gives the same result.
-        let named = write_json_object(
+        let named = write_hit_object(
             std::str::from_utf8(&marked).unwrap(),
             "",
             HitFields::default(),

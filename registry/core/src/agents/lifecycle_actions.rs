@@ -38,7 +38,7 @@ pub async fn agent_deprecate(
     request: &Deprecate,
 ) -> Result<Agent> {
     let replacement = match request.replacement.as_deref() {
-        Some(named) => Some(resolve_replacement(context, caller, agent, named).await?),
+        Some(named) => Some(resolve_replacement_agent(context, caller, agent, named).await?),
         None => None,
     };
     let now = context.now();
@@ -113,7 +113,7 @@ pub async fn agent_undeprecate(
     .await
 }
 
-async fn resolve_replacement(
+async fn resolve_replacement_agent(
     context: &AppContext,
     caller: &Caller,
     agent: &str,

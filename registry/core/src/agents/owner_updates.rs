@@ -24,7 +24,7 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::dispute::agent_dispute_error;
-use crate::ownership::is_disputed;
+use crate::ownership::is_disputed_domain;
 use crate::visibility::audience::{
     check_audience_groups, decode_audience, encode_audience, resolve_groups,
 };
@@ -102,7 +102,9 @@ async fn set_visibility_and_groups(
     let current = agent.visibility()?;
     let visibility = patch.visibility.unwrap_or(current);
     if !is_curator && visibility < current {
-        return Err(widening_error(&format!("visibility, which is {current}")));
+        return Err(owner_widening_error(&format!(
+            "visibility, which is {current}"
+        )));
     }
     let current_groups = match current {
         Visibility::Restricted => decode_audience(agent.audience.as_deref()),
@@ -113,7 +115,7 @@ async fn set_visibility_and_groups(
             let groups = resolve_groups(write, caller, names, &current_groups).await?;
             let widens = groups.iter().any(|group| !current_groups.contains(group));
             if !is_curator && current == Visibility::Restricted && widens {
-                return Err(widening_error("groups"));
+                return Err(owner_widening_error("groups"));
             }
             Some(encode_audience(&groups))
         }
@@ -131,7 +133,7 @@ async fn set_visibility_and_groups(
         (Visibility::Restricted, Some(names)) => {
             let is_wider = set_audience_collections(write, caller, agent, names).await?;
             if !is_curator && current == Visibility::Restricted && is_wider {
-                return Err(widening_error("collections"));
+                return Err(owner_widening_error("collections"));
             }
         }
         (Visibility::Restricted, None) => {}
@@ -146,7 +148,7 @@ async fn set_visibility_and_groups(
     Ok(())
 }
 
-fn widening_error(subject: &str) -> AppError {
+fn owner_widening_error(subject: &str) -> AppError {
     AppError::forbidden(format!(
         "An owner may only narrow an agent's {subject}; ask a curator to widen it."
     ))
@@ -158,7 +160,7 @@ async fn find_sponsor(write: &WriteTransaction, name: &str) -> Result<Option<Uui
         return Ok(None);
     }
     let account = accounts::account_by_name(write, name).await?;
-    match account.filter(account::Model::is_active) {
+    match account.filter(account::Model::is_account_active) {
         Some(account) => Ok(Some(account.id)),
         None => Err(AppError::conflict(
             "The sponsor is not an enabled account. Create the account first.",
@@ -198,8 +200,8 @@ pub async fn require_agent_owner_or_curator<'a>(
     match &caller.account {
         // While its domain has no owner and no dispute, the account that the card names as owner owns the agent.
         Some(account)
-            if domain.owner_at(now).is_none()
-                && !is_disputed(domain)?
+            if domain.domain_owner_at(now).is_none()
+                && !is_disputed_domain(domain)?
                 && agent.claimed_by == Some(account.id) =>
         {
             Ok(account)
@@ -225,7 +227,7 @@ async fn require_vouched_origin(
     if domain.vouched_owner_at(now).is_none() {
         return Ok(());
     }
-    let origin = domain.origin();
+    let origin = domain.domain_origin();
     let sources = domains::live_sources_by_domain(&context.store, &[domain.id]).await?;
     let mut agent_sources = sources
         .iter()

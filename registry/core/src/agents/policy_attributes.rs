@@ -9,18 +9,18 @@ use a2a_registry_store::agents::agents_page_by_id;
 use a2a_registry_store::entity::agent;
 use uuid::Uuid;
 
-use crate::agents::records::{AgentRecord, load_records};
+use crate::agents::records::{AgentRecord, load_agent_records};
 use crate::context::AppContext;
 use crate::error::Result;
-use crate::visibility::caller::account_label;
-use crate::visibility::policy_labels::{discover_labels, is_unrestricted};
+use crate::visibility::caller::account_visibility_label;
+use crate::visibility::policy_labels::{discovery_policy_labels, is_unrestricted_policy_set};
 
 pub fn agent_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttributes {
     record.policy_subject().agent_attributes(&context.rules)
 }
 
 /// The attributes of an agent as lists show it: one on hold has the lifecycle `held`, which policies cannot query.
-pub fn listed_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttributes {
+pub fn listed_agent_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttributes {
     AgentAttributes {
         lifecycle: record.shown_lifecycle().as_str().to_owned(),
         ..agent_attributes(context, record)
@@ -61,7 +61,7 @@ pub fn matching_custom_policies<'a>(
 /// evaluated. Its owner, or its submitter while it has none, sees it regardless of policies.
 pub fn agent_visibility_labels(context: &AppContext, record: &AgentRecord) -> Vec<String> {
     let mut labels = record.audience_labels();
-    let owner = record.responsible_account().map(account_label);
+    let owner = record.responsible_account().map(account_visibility_label);
     let owner = owner.filter(|owner| !labels.is_empty() && !labels.contains(owner));
     labels.extend(owner);
     let sets: Vec<_> = context.policy_sets.sets_for_evaluation().collect();
@@ -71,7 +71,7 @@ pub fn agent_visibility_labels(context: &AppContext, record: &AgentRecord) -> Ve
     {
         let facts = agent_attributes(context, record);
         let carried = |set: &Arc<PolicySet>| {
-            discover_labels(set, &facts, &waived_forbid_indices(context, record, set))
+            discovery_policy_labels(set, &facts, &waived_forbid_indices(context, record, set))
         };
         labels.extend(sets.iter().flat_map(carried));
     }
@@ -84,7 +84,7 @@ pub async fn visibility_labels_by_agent(
     db: &impl Executor,
     rows: Vec<agent::Model>,
 ) -> Result<HashMap<Uuid, Vec<String>>> {
-    let records = load_records(db, rows).await?;
+    let records = load_agent_records(db, rows).await?;
     let labelled = records
         .iter()
         .map(|record| (record.agent.id, agent_visibility_labels(context, record)));
@@ -108,11 +108,11 @@ pub fn is_visibility_policy_free(context: &AppContext) -> bool {
     context
         .policy_sets
         .sets_for_evaluation()
-        .all(|set| is_unrestricted(&set))
+        .all(|set| is_unrestricted_policy_set(&set))
 }
 
 /// The policies of the current set that match calling an agent, without waived forbid policies.
-pub fn invoke_policy_matches(context: &AppContext, record: &AgentRecord) -> PolicyMatches {
+pub fn invocation_policy_matches(context: &AppContext, record: &AgentRecord) -> PolicyMatches {
     let set = context.policy_sets.enforced_set();
     let mut matches = match set.is_independent_of_resource(Action::Invoke) {
         true => set.match_agent(Action::Invoke, &AgentAttributes::default()),
@@ -123,7 +123,7 @@ pub fn invoke_policy_matches(context: &AppContext, record: &AgentRecord) -> Poli
 }
 
 /// The policies of the current set that match finding an agent; `None` if none of them is on a dry run.
-pub fn discover_dry_run_matches(
+pub fn discovery_dry_run_matches(
     context: &AppContext,
     record: &AgentRecord,
 ) -> Option<PolicyMatches> {

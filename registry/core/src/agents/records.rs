@@ -6,7 +6,7 @@ use a2a_card::AgentCard;
 use a2a_registry_api::{Deprecation, Liveness, SignatureVerdict, Trust};
 use a2a_registry_domain::coverage::{Coverage, CoverageLevel};
 use a2a_registry_domain::lifecycle::{
-    Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, effective_state, is_listed,
+    Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, effective_lifecycle, is_listed,
 };
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
@@ -82,11 +82,11 @@ impl AgentRecord {
     }
 
     fn hold_kinds(&self) -> Vec<Hold> {
-        self.holds.iter().map(hold::Model::known_hold).collect()
+        self.holds.iter().map(hold::Model::hold_kind).collect()
     }
 
     pub fn shown_lifecycle(&self) -> ShownLifecycle {
-        effective_state(self.states.lifecycle, &self.hold_kinds())
+        effective_lifecycle(self.states.lifecycle, &self.hold_kinds())
     }
 
     pub fn is_listed(&self) -> bool {
@@ -102,7 +102,7 @@ impl AgentRecord {
     pub fn waived_policies(&self, now: Timestamp) -> Vec<&str> {
         let content = self.version.content_digest.as_str();
         let waivers = self.waivers.iter();
-        let counting = waivers.filter(|one| one.covers_content(content, now.0));
+        let counting = waivers.filter(|one| one.waiver_covers_content(content, now.0));
         counting.map(|one| one.policy.as_str()).collect()
     }
 
@@ -173,15 +173,15 @@ impl AgentRecord {
 
 /// Loads the records of these agents, in no order. Agents that never had a card are left out, and those whose card or
 /// state this build cannot read.
-pub async fn load_records(
+pub async fn load_agent_records(
     db: &impl Executor,
     rows: Vec<agent::Model>,
 ) -> Result<Vec<AgentRecord>, AppError> {
-    build_records(db, AgentRows::load(db, rows).await?).await
+    build_agent_records(db, AgentRows::load(db, rows).await?).await
 }
 
 /// Like [`load_records`], if the agents' rows are already read.
-pub async fn build_records(
+pub async fn build_agent_records(
     db: &impl Executor,
     rows: AgentRows,
 ) -> Result<Vec<AgentRecord>, AppError> {
@@ -190,7 +190,7 @@ pub async fn build_records(
         holds,
         domains,
     } = rows;
-    let mut related = RelatedRows::load(db, &agents, holds, domains).await?;
+    let mut related = AgentRelatedRows::load(db, &agents, holds, domains).await?;
     Ok(agents
         .into_iter()
         .filter_map(|agent| related.take_record(agent))
@@ -198,7 +198,7 @@ pub async fn build_records(
 }
 
 /// Rows by the agent, domain or source that they belong to.
-struct RelatedRows {
+struct AgentRelatedRows {
     /// By their own ids.
     versions: HashMap<Uuid, version::Model>,
     key_bindings: HashMap<i64, DomainKeyBinding>,
@@ -210,7 +210,7 @@ struct RelatedRows {
     waivers: HashMap<Uuid, Vec<waiver::Model>>,
 }
 
-impl RelatedRows {
+impl AgentRelatedRows {
     async fn load(
         db: &impl Executor,
         rows: &[agent::Model],

@@ -9,19 +9,19 @@ use a2a_registry_store::agents;
 use uuid::Uuid;
 
 use crate::agents::policy_attributes::{
-    agent_visibility_labels, discover_dry_run_matches, invoke_policy_matches,
+    agent_visibility_labels, discovery_dry_run_matches, invocation_policy_matches,
 };
-use crate::agents::records::load_records;
+use crate::agents::records::load_agent_records;
 use crate::agents::replacements::is_replacement_visible;
 use crate::agents::views::{
-    agent_show, build_view_with_holds, load_responsible_account, require_visible_agent,
+    agent_show, build_cacheable_agent_view, load_responsible_account, require_visible_agent,
 };
 use crate::context::AppContext;
 use crate::database_health::require_recent_database_contact;
 use crate::entity_tag::RenderedJson;
 use crate::error::AppError;
 use crate::process_state::agent_cache::{AgentCacheStamp, RenderedAgent};
-use crate::process_state::dry_runs::ObservedResponse;
+use crate::process_state::dry_runs::DryRunObservedResponse;
 use crate::visibility::caller::Caller;
 
 /// One agent in full, as [`agent_show`] returns it, rendered.
@@ -37,7 +37,7 @@ pub async fn render_agent(
     let rendered = require_rendered_agent(context, caller, agent).await?;
     if rendered.discover_matches.is_some() {
         let policies = context.policy_sets.enforced_set();
-        let shown = || ObservedResponse::Agent(rendered.id);
+        let shown = || DryRunObservedResponse::Agent(rendered.id);
         context.dry_runs.observe_response(&policies, caller, shown);
     }
     let sees_holds = caller.has_permission(Permission::SeeAll)
@@ -134,13 +134,16 @@ async fn load_rendered_agent(
         return Ok(None);
     };
     // The stamp is read before the rows, so that a change in between is detected later.
-    let (stamp, read_at) = (agent_cache_stamp(context, id, domain), context.uptime());
+    let (stamp, read_at) = (
+        agent_cache_stamp(context, id, domain),
+        context.monotonic_time(),
+    );
     let row = load_agent_row(context, id).await?;
     let rows = row.into_iter().collect();
-    let Some(record) = load_records(&context.store, rows).await?.pop() else {
+    let Some(record) = load_agent_records(&context.store, rows).await?.pop() else {
         return Ok(None);
     };
-    let mut view = build_view_with_holds(context, &record).await?;
+    let mut view = build_cacheable_agent_view(context, &record).await?;
     let with_holds = match view.holds.is_empty() {
         true => None,
         false => Some(RenderedJson::render(&view)?),
@@ -158,8 +161,8 @@ async fn load_rendered_agent(
         // Either the stamp belongs to these policies, or the entry is already stale.
         is_public: is_visible_to(&Caller::default().labels(&policies), &visible_to),
         visible_to,
-        invoke_matches: invoke_policy_matches(context, &record),
-        discover_matches: discover_dry_run_matches(context, &record),
+        invoke_matches: invocation_policy_matches(context, &record),
+        discover_matches: discovery_dry_run_matches(context, &record),
         has_audience: record.agent.audience.is_some() || record.agent.collections.is_some(),
         responsible_account: load_responsible_account(context, &record.agent).await?,
         replacement,
@@ -172,7 +175,7 @@ async fn load_rendered_agent(
 
 /// The entry of an agent, if it is cached and still current.
 fn cached_agent(context: &AppContext, id: Uuid) -> Option<Arc<RenderedAgent>> {
-    let cached = context.agent_cache.get(id, context.uptime())?;
+    let cached = context.agent_cache.get(id, context.monotonic_time())?;
     (cached.stamp == agent_cache_stamp(context, id, cached.domain)).then_some(cached)
 }
 

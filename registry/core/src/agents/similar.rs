@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use a2a_registry_api::limits::{DEFAULT_SIMILAR_AGENTS, MAX_SIMILAR_AGENTS, SimilarSize};
 use a2a_registry_api::search_query::SearchMode;
-use a2a_registry_api::{Duplicates, Hit, Match, Similar, nonempty_parameter};
+use a2a_registry_api::{Duplicates, Hit, Match, Similar, deserialize_nonempty_parameter};
 use a2a_registry_search::{HitRow, Index, IndexError, SimilarAgents, SimilarRequest};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -24,7 +24,7 @@ use crate::visibility::caller::Caller;
 #[serde(default, deny_unknown_fields)]
 pub struct SimilarAgentsQuery {
     /// Agents to show, at most 20; by default 5.
-    #[serde(deserialize_with = "nonempty_parameter")]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     #[param(value_type = Option<SimilarSize>, inline)]
     pub page_size: Option<u32>,
 }
@@ -102,7 +102,7 @@ fn build_similar_request(
     Ok(SimilarRequest {
         id,
         visible_to: caller.labels(&policies),
-        class_labels: caller.class_labels(&policies),
+        class_labels: caller.caller_class_labels(&policies),
         limit: size as usize,
         vectors: serving.map(|serving| (Arc::clone(&serving.vectors), serving.cutoff)),
     })

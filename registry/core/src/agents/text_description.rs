@@ -2,7 +2,7 @@
 
 use a2a_registry_api::{Agent, Deprecation, Interface, Summary};
 
-use crate::text::{ADDRESS, LINE, QUOTED_NOTE, TEASER, line, quoted_line};
+use crate::text::{ADDRESS, LINE, QUOTED_NOTE, TEASER, quoted_line, single_line};
 
 /// Maximum length of an agent's own description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 2_000;
@@ -53,7 +53,7 @@ pub fn describe_agent(agent: &Agent) -> String {
         security.map(|sentence| format!("Authentication: {}", quoted_line(sentence, TEASER))),
     );
     for (label, link) in [("Card", &summary.links.card), ("Page", &summary.links.page)] {
-        lines.push(format!("{label}: {}", line(link, ADDRESS)));
+        lines.push(format!("{label}: {}", single_line(link, ADDRESS)));
     }
     lines.push(format!("Card digest: {}", summary.card_digest));
     lines.join("\n")
@@ -65,11 +65,11 @@ fn registry_fact_lines(summary: &Summary) -> Vec<String> {
     let identifier = summary.urn.as_deref().unwrap_or(&id);
     let trust = summary.trust.level.as_ref().map(|level| level.as_str());
     let mut lines = vec![
-        format!("Identifier: {}", line(identifier, ADDRESS)),
+        format!("Identifier: {}", single_line(identifier, ADDRESS)),
         format!("Id in this registry: {id}"),
         format!(
             "Domain: {} ({})",
-            line(&summary.domain, LINE),
+            single_line(&summary.domain, LINE),
             summary.trust.domain
         ),
         format!("Trust level: {}", trust.unwrap_or("none")),

@@ -21,9 +21,9 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use crate::agents::audience_collections::audience_collection_names;
-use crate::agents::documents::build_summary;
+use crate::agents::documents::build_agent_summary;
 use crate::agents::policy_attributes::{is_visibility_policy_free, visibility_labels_or_decoy};
-use crate::agents::records::{AgentRecord, load_records};
+use crate::agents::records::{AgentRecord, load_agent_records};
 use crate::agents::replacements::redact_agent_replacement;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
@@ -47,7 +47,7 @@ pub struct FindingsQuery {
 const MAX_CHANGES_PER_DAY: i32 = 10;
 
 pub async fn agent_show(context: &AppContext, caller: &Caller, agent: &str) -> Result<Agent> {
-    let record = require_visible_record(context, caller, agent).await?;
+    let record = require_visible_agent_record(context, caller, agent).await?;
     build_agent_view(context, caller, &record).await
 }
 
@@ -57,8 +57,8 @@ pub async fn build_agent_view(
     record: &AgentRecord,
 ) -> Result<Agent> {
     let sees_holds = caller.has_permission(Permission::SeeAll)
-        || is_own_agent(context, caller, &record.agent).await?;
-    let mut view = build_view_with_holds(context, record).await?;
+        || caller_owns_agent(context, caller, &record.agent).await?;
+    let mut view = build_cacheable_agent_view(context, record).await?;
     match sees_holds {
         true => {
             view.groups = audience_group_names(context, &record.agent).await?;
@@ -73,10 +73,13 @@ pub async fn build_agent_view(
 /// Builds the view of an agent with its holds and without its groups. It is cached in rendered form
 /// (`agents::rendering`), so it may read only rows whose changes the store counts for the agent or its domain, and
 /// must not depend on the time.
-pub async fn build_view_with_holds(context: &AppContext, record: &AgentRecord) -> Result<Agent> {
+pub async fn build_cacheable_agent_view(
+    context: &AppContext,
+    record: &AgentRecord,
+) -> Result<Agent> {
     Ok(Agent {
         hit: Hit {
-            summary: build_summary(context, record),
+            summary: build_agent_summary(context, record),
             matched: Match::default(),
         },
         assumed_url: assumed_agent_url(record),
@@ -212,8 +215,8 @@ pub async fn list_versions(
     row: &agent::Model,
     page: &PageRequest,
 ) -> Result<VersionList> {
-    let sees_all_versions =
-        caller.has_permission(Permission::SeeAll) || is_own_agent(context, caller, row).await?;
+    let sees_all_versions = caller.has_permission(Permission::SeeAll)
+        || caller_owns_agent(context, caller, row).await?;
     let query = format!("versions of {} ({sees_all_versions})", row.id);
     let list = ListPage::new(&context.page_token_signer, caller, &query, page)?;
     let (before, limit) = (list.start_position()?, list.row_limit());
@@ -249,7 +252,7 @@ pub async fn agent_findings(
     query: &FindingsQuery,
 ) -> Result<FindingList> {
     let Some(digest) = &query.version else {
-        let record = require_visible_record(context, caller, agent).await?;
+        let record = require_visible_agent_record(context, caller, agent).await?;
         return version_findings(context, &record.agent, record.version);
     };
     let row = require_visible_agent(context, caller, agent).await?;
@@ -282,8 +285,8 @@ pub async fn require_visible_version(
     agent: &agent::Model,
     digest: &str,
 ) -> Result<version::Model> {
-    let sees_all_versions =
-        caller.has_permission(Permission::SeeAll) || is_own_agent(context, caller, agent).await?;
+    let sees_all_versions = caller.has_permission(Permission::SeeAll)
+        || caller_owns_agent(context, caller, agent).await?;
     versions::version_by_digest(&context.store, agent.id, digest)
         .await?
         .filter(|version| sees_all_versions || version.ever_approved)
@@ -370,13 +373,13 @@ pub fn is_domain_state_known(domain: &domain::Model, agent: &agent::Model) -> bo
 }
 
 /// Like [`require_visible_agent`], with everything that is shown of the agent.
-pub async fn require_visible_record(
+pub async fn require_visible_agent_record(
     context: &AppContext,
     caller: &Caller,
     agent: &str,
 ) -> Result<AgentRecord> {
     let row = require_visible_agent(context, caller, agent).await?;
-    load_records(&context.store, vec![row])
+    load_agent_records(&context.store, vec![row])
         .await?
         .pop()
         .ok_or_else(|| AppError::no_agent(agent))
@@ -384,7 +387,7 @@ pub async fn require_visible_record(
 
 /// Whether the caller owns the agent, or was the first to register its domain and its source while the domain never
 /// had an owner.
-pub async fn is_own_agent(
+pub async fn caller_owns_agent(
     context: &AppContext,
     caller: &Caller,
     agent: &agent::Model,
@@ -410,7 +413,7 @@ pub async fn load_responsible_account(
 
 fn hold_view(row: &a2a_registry_store::entity::hold::Model) -> HoldView {
     HoldView {
-        hold: row.known_hold().into(),
+        hold: row.hold_kind().into(),
         reason: row.reason.clone(),
         since: Timestamp(row.since),
     }

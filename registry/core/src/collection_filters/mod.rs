@@ -63,7 +63,7 @@ impl CollectionMembership for CollectionFilters {
         if self.filters.is_empty() {
             return Vec::new();
         }
-        let agent = build_filter_document(agent);
+        let agent = build_filterable_document(agent);
         let matching = self
             .filters
             .iter()
@@ -83,7 +83,7 @@ pub async fn snapshot_collections(db: &impl Executor) -> Result<String, StoreErr
 }
 
 /// The part of a search document that filters use; the rest is empty.
-fn build_filter_document(agent: &AgentAttributes) -> AgentDocument {
+fn build_filterable_document(agent: &AgentAttributes) -> AgentDocument {
     let named = |name: &String| SkillText {
         name: name.clone(),
         ..SkillText::default()

@@ -33,13 +33,13 @@ pub async fn collection_deletion_losses(context: &AppContext, name: &str) -> Res
     let rows = collections_by_names(&context.store, &[name.to_owned()]).await?;
     if let Some(row) = rows.first() {
         let shown = agents_shown_to_collection(&context.store, row.id, MAX_COUNTED_AGENTS).await?;
-        lost.extend(lost_agents_sentence(shown.len() as u64));
+        lost.extend(agents_to_hide_sentence(shown.len() as u64));
     }
     Ok(lost)
 }
 
 /// A sentence about the agents that are shown to the audience of a collection.
-fn lost_agents_sentence(count: u64) -> Option<String> {
+fn agents_to_hide_sentence(count: u64) -> Option<String> {
     let agents = match count {
         0 => return None,
         1 => "1 restricted agent is".to_owned(),
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn agents_are_counted_up_to_a_bound() {
-        assert_eq!(lost_agents_sentence(0), None);
+        assert_eq!(agents_to_hide_sentence(0), None);
         for (count, begins) in [
             (1, "1 restricted agent is shown"),
             (2, "2 restricted agents are shown"),
@@ -79,7 +79,7 @@ mod tests {
                 "1000 or more restricted agents are shown",
             ),
         ] {
-            let told = lost_agents_sentence(count).unwrap();
+            let told = agents_to_hide_sentence(count).unwrap();
             assert!(told.starts_with(begins), "{told}");
         }
     }

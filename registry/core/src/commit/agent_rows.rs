@@ -40,7 +40,7 @@ impl AgentRows {
     }
 
     /// The labels of callers who may see the agents with these ids.
-    pub fn label_changed_agents(&self, ids: &[Uuid]) -> Vec<ChangedAgent> {
+    pub fn to_changed_agents(&self, ids: &[Uuid]) -> Vec<ChangedAgent> {
         let first = |domain: i64| self.domains.get(&domain)?.account_id;
         to_changed_agents(ids, &self.agents, &self.holds, first)
     }

@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use crate::commit::admission_policies::load_admission_policies;
 use crate::commit::agent_state::AgentChangeState;
-use crate::commit::committed_changes::{CommittedChanges, WrittenRows};
+use crate::commit::committed_changes::{CommittedChanges, WrittenAgentRows};
 use crate::commit::decision_maker::{DecisionMaker, POLICY_ACTOR};
 use crate::context::AppContext;
 use crate::error::AppError;
@@ -415,7 +415,7 @@ impl<'a> ChangeSet<'a> {
         agents.sort_unstable();
         agents.dedup();
         let rows = agents.iter().filter_map(|id| self.agents.get(id));
-        let written = WrittenRows {
+        let written = WrittenAgentRows {
             agents: rows.cloned().collect(),
             first_registrants: self.first_registrants,
         };
@@ -425,14 +425,14 @@ impl<'a> ChangeSet<'a> {
         write.upsert_bodies(self.bodies).await?;
         write.insert_versions(self.versions).await?;
         write
-            .increment_repeat_counts(&self.repeated_versions)
+            .increment_version_repeats(&self.repeated_versions)
             .await?;
         write.upsert_version_sources(self.version_sources).await?;
         for (version, standing) in self.coverage_levels {
             write.set_version_coverage(version, standing).await?;
         }
         for row in self.reverified {
-            write.store_derivation(row).await?;
+            write.update_derived_version_columns(row).await?;
         }
         for state in VersionState::ALL {
             let ids: Vec<Uuid> = self

@@ -31,7 +31,7 @@ pub struct CommittedChanges {
 
 /// The rows that a write already has of the agents that it changes.
 #[derive(Debug)]
-pub struct WrittenRows {
+pub struct WrittenAgentRows {
     pub agents: Vec<agent::Model>,
     /// The account that first registered a domain, by domain.
     pub first_registrants: HashMap<i64, Option<Uuid>>,
@@ -62,10 +62,10 @@ impl CommittedChanges {
     pub async fn load(
         write: &WriteTransaction,
         agents: Vec<Uuid>,
-        written_rows: WrittenRows,
+        written_rows: WrittenAgentRows,
         events: &[NewEvent],
     ) -> Result<Self, AppError> {
-        let WrittenRows {
+        let WrittenAgentRows {
             agents: mut rows,
             mut first_registrants,
         } = written_rows;

@@ -21,11 +21,11 @@ pub async fn lock_domain(
 /// Begins a write that locks a domain and its followers: domains with a source whose response came from this one by a
 /// redirect, whose coverage depends on the owner of this one, and hosts whose owner vouch may end by a proof of this
 /// one. All are locked in one order and before any event is appended, so that deadlocks are impossible.
-pub async fn begin_write_with_dependents(
+pub async fn lock_domain_with_dependents(
     context: &AppContext,
     known_domain: &domain::Model,
 ) -> Result<(WriteTransaction, domain::Model, Vec<domain::Model>), AppError> {
-    let origin = known_domain.origin();
+    let origin = known_domain.domain_origin();
     loop {
         let write = context.store.begin_write().await?;
         let mut ids = dependent_domain_ids(&write, &origin, known_domain).await?;

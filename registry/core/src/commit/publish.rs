@@ -20,7 +20,7 @@ pub async fn commit_and_await_index(
 ) -> Result<(), AppError> {
     let committed = change_set.write(&write).await?;
     commit_and_publish(context, write, [&committed]).await?;
-    await_searchable(context, &[&committed]).await;
+    await_searchable_agents(context, &[&committed]).await;
     Ok(())
 }
 
@@ -74,7 +74,7 @@ fn publish_changes(context: &AppContext, committed: &CommittedChanges) {
 }
 
 /// Waits until the index of this process has every agent that one of these writes made listed.
-pub async fn await_searchable(context: &AppContext, change_sets: &[&CommittedChanges]) {
+pub async fn await_searchable_agents(context: &AppContext, change_sets: &[&CommittedChanges]) {
     let lists =
         |touched: &&&CommittedChanges| touched.changed_agents.iter().any(|agent| agent.listed);
     let listing = change_sets.iter().filter(lists);

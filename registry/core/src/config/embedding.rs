@@ -63,7 +63,7 @@ impl EmbeddingConfig {
             dimensions: self.dimensions,
             api_key: self.read_key()?,
             timeout: Duration::from_secs(self.timeout_seconds),
-            guard: self.guard(),
+            guard: self.guard_config(),
             extra_ca: read_root_certificates(&self.extra_ca)
                 .map_err(|error| format!("embedding.{error}"))?,
         })
@@ -89,7 +89,7 @@ impl EmbeddingConfig {
             .collect();
         let mut push_error = |text: &str| errors.push(format!("embedding.{text}"));
         if !self.url.is_empty() {
-            match SsrfGuard::new(self.guard()).check_url(&self.url) {
+            match SsrfGuard::new(self.guard_config()).check_url(&self.url) {
                 Ok(_) => {}
                 Err(GuardError::Scheme { .. }) => {
                     push_error(

@@ -81,7 +81,7 @@ impl FederationConfig {
         if self.peers.len() > MAX_PEERS {
             errors.push(format!("federation.peers must be at most {MAX_PEERS}"));
         }
-        let guard = SsrfGuard::new(self.guard());
+        let guard = SsrfGuard::new(self.guard_config());
         for (name, peer) in &self.peers {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
             if name.is_empty() || name.len() > MAX_PEER_NAME_BYTES || !name.bytes().all(plain) {

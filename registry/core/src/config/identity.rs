@@ -48,13 +48,13 @@ section! {
         /// provider has issued valid claims about it in the meantime. 0: never.
         pub max_absence: u16 = DEFAULT_ABSENCE_DAYS,
         /// `[identity.providers.NAME]`: each provider, by a short name.
-        pub providers: BTreeMap<String, ProviderConfig>,
+        pub providers: BTreeMap<String, IdentityProviderConfig>,
     }
 }
 
 section! {
     /// `[identity.providers.NAME]`: one identity provider, who may sign in, and with which roles.
-    pub struct ProviderConfig {
+    pub struct IdentityProviderConfig {
         /// The URL of the issuer, exactly as in its tokens.
         pub issuer: String,
         /// Its name on the sign-in button. Empty: the provider's name.
@@ -97,7 +97,7 @@ pub struct RequiredClaimConfig {
     pub values: Vec<String>,
 }
 
-impl ProviderConfig {
+impl IdentityProviderConfig {
     /// Whether a group with this name is used.
     pub fn selects_group(&self, name: &str) -> bool {
         let selects = |entry: &String| match entry.strip_suffix('*') {
@@ -230,7 +230,7 @@ impl IdentityConfig {
                 "identity.max_absence must be between 1 and {MAX_ABSENCE_DAYS} days, or 0 for no limit"
             ));
         }
-        let guard = SsrfGuard::new(self.guard());
+        let guard = SsrfGuard::new(self.guard_config());
         let mut issuers = BTreeSet::new();
         for (name, provider) in &self.providers {
             let is_valid_name = (1..=MAX_PROVIDER_NAME_BYTES).contains(&name.len())
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     fn section() -> IdentityConfig {
-        let provider = ProviderConfig {
+        let provider = IdentityProviderConfig {
             issuer: "https://login.example.com/realms/corp".into(),
             client_id: "registry".into(),
             client_secret: "hush".into(),
@@ -299,7 +299,7 @@ mod tests {
                 claim: "groups".into(),
                 values: vec!["staff".into()],
             }),
-            ..ProviderConfig::default()
+            ..IdentityProviderConfig::default()
         };
         IdentityConfig {
             providers: [("corp".to_owned(), provider)].into(),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     /// Sets one value to an invalid one.
-    type Spoil = fn(&mut ProviderConfig);
+    type Spoil = fn(&mut IdentityProviderConfig);
 
     #[test]
     fn every_mistake_is_named_and_no_secret_quoted() {
@@ -386,7 +386,7 @@ mod tests {
         let mut own = section();
         for number in 0..MAX_PROVIDERS {
             let issuer = format!("https://login{number}.example.com");
-            let provider = ProviderConfig {
+            let provider = IdentityProviderConfig {
                 issuer,
                 ..corp.clone()
             };

@@ -273,7 +273,7 @@ mod tests {
                 .check_url(url)
                 .is_ok()
         };
-        assert!(admits(config.embedding.guard()) && !admits(config.crawler.guard()));
+        assert!(admits(config.embedding.guard_config()) && !admits(config.crawler.guard_config()));
 
         // A printed configuration can be loaded again, and then the key comes from its original source.
         let printed = toml::to_string(&config).unwrap();

@@ -19,7 +19,7 @@ pub use a2a::A2aConfig;
 pub use ard::ArdConfig;
 pub use embedding::EmbeddingConfig;
 pub use federation::{FederationConfig, PeerConfig};
-pub use identity::{IdentityConfig, ProviderConfig, RequiredClaimConfig};
+pub use identity::{IdentityConfig, IdentityProviderConfig, RequiredClaimConfig};
 pub use load::{ConfigError, ConfigOverrides, load_config};
 pub use mcp::McpConfig;
 pub use network_rules::read_root_certificates;

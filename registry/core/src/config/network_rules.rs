@@ -22,7 +22,7 @@ impl AllowPorts {
 macro_rules! guarded {
     ($($section:ty),*) => {$(
         impl $section {
-            pub fn guard(&self) -> GuardConfig {
+            pub fn guard_config(&self) -> GuardConfig {
                 GuardConfig {
                     allow_networks: self.allow_networks.clone(),
                     allow_names: self.allow_names.clone(),

@@ -50,7 +50,7 @@ pub fn validate_config(config: &Config) -> Vec<String> {
         .into_iter()
         .for_each(&mut push_error);
     check_limits_config(&config.limits, &mut push_error);
-    log_filter_error(&config.log.filter)
+    validate_log_filter(&config.log.filter)
         .into_iter()
         .for_each(&mut push_error);
     check_store_config(&config.store, &mut push_error);
@@ -211,7 +211,7 @@ fn check_limits_config(limits: &LimitsConfig, mut push_error: impl FnMut(String)
 
 /// The error in a log filter, if any. The library accepts any word as a module name: a misspelled level would log that
 /// module in full and nothing else.
-fn log_filter_error(filter: &str) -> Option<String> {
+fn validate_log_filter(filter: &str) -> Option<String> {
     let word = filter
         .split(',')
         .map(str::trim)

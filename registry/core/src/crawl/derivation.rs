@@ -28,7 +28,7 @@ use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::Result;
 use crate::signatures::{StoredKeySet, VerifiedSignatures};
-use crate::sources::agent_card_url;
+use crate::sources::agent_card_base_url;
 
 /// Versions derived again per transaction.
 const VERSIONS_PER_PAGE: u64 = 200;
@@ -62,7 +62,7 @@ impl DerivationContext {
         previous: Option<&[u8]>,
     ) -> Self {
         Self {
-            card_url: agent_card_url(agent, domain),
+            card_url: agent_card_base_url(agent, domain),
             previous: previous.and_then(|bytes| a2a_card::parse_card(bytes).ok()),
         }
     }
@@ -255,7 +255,7 @@ async fn store_rederived_versions(
                 .update_decision_digests(before.id, &after.content_digest, &after.signing)
                 .await?;
         }
-        write.store_derivation(after.clone()).await?;
+        write.update_derived_version_columns(after.clone()).await?;
         if pair.any_result_differs() {
             let data = json!({"digest": before.digest, "derivation": after.derivation});
             change_set.add_agent_event(

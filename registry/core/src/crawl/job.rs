@@ -25,7 +25,7 @@ use crate::ownership::opt_out_lookup::{LeasedVisit, is_first_visit, permitted_vi
 use crate::sources::source_card_url;
 use crate::visibility::is_catalog_authority;
 use crate::visits::leases::{lease_due_visits, next_visit_due, release_visits};
-use crate::visits::networks::NetworkRecorder;
+use crate::visits::networks::DomainNetworkRecorder;
 use crate::visits::outage::open_breaker_for_shortage;
 
 /// The polling interval for due visits when no signal arrives: another process may have scheduled one.
@@ -38,13 +38,13 @@ const LEASE_MARGIN: Duration = Duration::from_secs(60);
 /// occupy all permits. At most an eighth of all permits is reserved.
 const MAX_RESERVED_PERMITS: usize = 8;
 
-fn reserved_permit_count(context: &AppContext) -> usize {
+fn reserved_visit_permits(context: &AppContext) -> usize {
     MAX_RESERVED_PERMITS.min(context.config().crawler.concurrency / MAX_RESERVED_PERMITS)
 }
 
 pub fn start_crawler_job(
     context: &Arc<AppContext>,
-    on_outcome: OutcomeCallback,
+    on_outcome: CrawlOutcomeCallback,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
     let fetcher = Arc::clone(&context.network.fetcher);
@@ -52,7 +52,7 @@ pub fn start_crawler_job(
     let sink = database_sink(context, on_outcome);
     let config = WorkerConfig {
         concurrency: context.config().crawler.concurrency,
-        reserved_permits: reserved_permit_count(context),
+        reserved_permits: reserved_visit_permits(context),
         ..WorkerConfig::default()
     };
     tokio::spawn(worker::run_worker(frontier, sink, fetcher, config, cancel))
@@ -62,9 +62,9 @@ pub fn start_crawler_job(
 pub fn database_frontier(context: &Arc<AppContext>, lease: Duration) -> Arc<dyn CrawlFrontier> {
     Arc::new(DatabaseFrontier {
         context: Arc::clone(context),
-        reserved_permits: reserved_permit_count(context),
+        reserved_permits: reserved_visit_permits(context),
         unchecked_visits: Mutex::default(),
-        networks: NetworkRecorder::default(),
+        networks: DomainNetworkRecorder::default(),
         lease_us: i64::try_from(lease.as_micros()).unwrap_or(i64::MAX / 2),
     })
 }
@@ -72,7 +72,7 @@ pub fn database_frontier(context: &Arc<AppContext>, lease: Duration) -> Arc<dyn 
 /// The [`OutcomeSink`] that ingests outcomes into the database.
 pub fn database_sink(
     context: &Arc<AppContext>,
-    on_outcome: OutcomeCallback,
+    on_outcome: CrawlOutcomeCallback,
 ) -> Arc<dyn OutcomeSink> {
     Arc::new(DatabaseSink {
         context: Arc::clone(context),
@@ -97,7 +97,7 @@ struct DatabaseFrontier {
     reserved_permits: usize,
     /// Leased visits, by domain key, whose domains must be checked before the visits start.
     unchecked_visits: Mutex<HashMap<i64, LeasedVisit>>,
-    networks: NetworkRecorder,
+    networks: DomainNetworkRecorder,
     lease_us: i64,
 }
 
@@ -253,7 +253,7 @@ fn to_source_task(
 /// The [`OutcomeSink`] that ingests outcomes into the database.
 struct DatabaseSink {
     context: Arc<AppContext>,
-    on_outcome: OutcomeCallback,
+    on_outcome: CrawlOutcomeCallback,
 }
 
 #[async_trait]
@@ -282,4 +282,4 @@ impl OutcomeSink for DatabaseSink {
 }
 
 /// A callback that receives the outcome of every request of the crawler.
-pub type OutcomeCallback = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;
+pub type CrawlOutcomeCallback = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;

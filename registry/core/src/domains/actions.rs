@@ -15,7 +15,7 @@ use crate::admission::coverage_updates::update_domain_coverage;
 use crate::agents::policy_attributes::{is_visibility_policy_free, visibility_labels_or_decoy};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::check_reason;
-use crate::commit::locks::{begin_write_with_dependents, lock_domain};
+use crate::commit::locks::{lock_domain, lock_domain_with_dependents};
 use crate::commit::publish::{commit_and_await_index, commit_changes};
 use crate::context::AppContext;
 use crate::domains::view::{domain_view, domain_views};
@@ -80,7 +80,7 @@ pub async fn domain_show(
 
 /// Records an admin's vouch for a host and one of its registrants, which makes the domain verified. The host gets no
 /// owner by it; an owner is vouched for with [`owner_vouch_set`](crate::domains::owner_vouch::owner_vouch_set).
-pub async fn domain_vouch(
+pub async fn vouch_for_domain(
     context: &AppContext,
     caller: &Caller,
     domain: &str,
@@ -90,7 +90,7 @@ pub async fn domain_vouch(
     check_reason(&vouch.reason)?;
     let row = find_visible_domain(context, caller, domain).await?;
     let now = context.now();
-    let (write, mut row, followers) = begin_write_with_dependents(context, &row).await?;
+    let (write, mut row, followers) = lock_domain_with_dependents(context, &row).await?;
     let named = find_vouched_account(&write, vouch).await?;
     if store_domain_vouch(&write, row.id, admin, vouch, named, now).await? {
         let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
@@ -123,7 +123,7 @@ async fn find_vouched_account(write: &WriteTransaction, vouch: &Vouch) -> Result
 /// Loads the enabled account with this name.
 pub async fn find_enabled_account(write: &WriteTransaction, name: &str) -> Result<account::Model> {
     let account = accounts::account_by_name(write, name).await?;
-    let account = account.filter(account::Model::is_active);
+    let account = account.filter(account::Model::is_account_active);
     account.ok_or_else(|| {
         let detail = format!("No enabled account has the name {name}.");
         AppError::invalid("/account", detail)
@@ -241,7 +241,7 @@ pub async fn find_visible_domain(
     let id = row.as_ref().map_or(0, |row| row.id);
     if let Some(row) = &row {
         // While the domain has no owner, the account that registered it manages it.
-        let keeper = row.owner_at(context.now()).or(row.account_id);
+        let keeper = row.domain_owner_at(context.now()).or(row.account_id);
         if caller.has_permission(Permission::SeeAll) || caller.is_account(keeper) {
             return Ok(row.clone());
         }

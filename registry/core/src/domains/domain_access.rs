@@ -39,7 +39,7 @@ impl DomainAccess {
         };
         if caller.has_permission(Permission::SeeAll) {
             Self::Curator
-        } else if is_owner_or_party(caller, row, proofs, now) {
+        } else if is_owner_or_disputant(caller, row, proofs, now) {
             Self::Owner
         } else if is_first_registrant && has_no_owner_history(row, fingerprints) {
             Self::Registrant
@@ -60,7 +60,7 @@ impl DomainAccess {
 }
 
 /// Whether the caller owns a domain at this time, or has proved it in dispute.
-pub fn is_owner_or_party(
+pub fn is_owner_or_disputant(
     caller: &Caller,
     row: &domain::Model,
     proofs: &[proof::Model],
@@ -68,5 +68,5 @@ pub fn is_owner_or_party(
 ) -> bool {
     let party = caller.account.as_ref();
     let party = party.is_some_and(|account| is_dispute_party(row, proofs, account.id));
-    party || caller.is_account(row.owner_at(now))
+    party || caller.is_account(row.domain_owner_at(now))
 }

@@ -46,7 +46,10 @@ impl DomainRows {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let sources = domains::live_sources_by_domain(store, &ids).await?;
         let now = context.now();
-        let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_at(now)).collect();
+        let owners: Vec<Uuid> = rows
+            .iter()
+            .filter_map(|row| row.domain_owner_at(now))
+            .collect();
         let account = caller.account.as_ref();
         let ended_sources = match account.filter(|_| !caller.has_permission(Permission::SeeAll)) {
             Some(account) => registrants::registered_ended_sources(store, &ids, account.id).await?,
@@ -74,7 +77,7 @@ async fn attempts_by_source(
 ) -> Result<HashMap<i64, Vec<fetch_attempt::Model>>> {
     let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
     let mut attempts: HashMap<i64, Vec<fetch_attempt::Model>> = HashMap::new();
-    for row in domains::attempts_of_sources(&context.store, &ids).await? {
+    for row in domains::fetch_attempts_of_sources(&context.store, &ids).await? {
         attempts.entry(row.source_id).or_default().push(row);
     }
     Ok(attempts)
@@ -86,7 +89,7 @@ async fn load_domain_agents(
     ids: &[i64],
 ) -> Result<DomainAgents> {
     let live_agents = agents::live_agents_by_domain(&context.store, ids).await?;
-    let listed = filter_visible_listed(context, live_agents.clone(), caller).await?;
+    let listed = filter_visible_listed_agents(context, live_agents.clone(), caller).await?;
     let agent_ids: Vec<Uuid> = live_agents.iter().map(|agent| agent.id).collect();
     Ok(DomainAgents {
         holds: agents::holds_of_agents(&context.store, &agent_ids).await?,
@@ -96,7 +99,7 @@ async fn load_domain_agents(
 }
 
 /// Returns those of these agents that are listed and visible to the caller.
-async fn filter_visible_listed(
+async fn filter_visible_listed_agents(
     context: &AppContext,
     rows: Vec<agent::Model>,
     caller: &Caller,

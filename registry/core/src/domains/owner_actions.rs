@@ -12,7 +12,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::commit::change_set::ChangeSet;
-use crate::commit::locks::begin_write_with_dependents;
+use crate::commit::locks::lock_domain_with_dependents;
 use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
 use crate::domains::actions::{find_enabled_account, find_visible_domain};
@@ -34,7 +34,7 @@ pub async fn domain_patch(
     let unlocked = find_visible_domain(context, caller, domain).await?;
     require_owner_or_curator(&context.store, caller, &unlocked, context.now()).await?;
     let contact = patch.contact.as_deref().map(parse_contact).transpose()?;
-    let (write, mut row, followers) = begin_write_with_dependents(context, &unlocked).await?;
+    let (write, mut row, followers) = lock_domain_with_dependents(context, &unlocked).await?;
     // Another account may have proved it since.
     let account = match patch.opt_out {
         Some(true) => require_whole_domain_owner(&write, caller, &row, context.now()).await?,
@@ -81,11 +81,11 @@ pub async fn domain_transfer(
 ) -> Result<DomainView> {
     let unlocked = find_visible_domain(context, caller, domain).await?;
     require_owner_or_curator(&context.store, caller, &unlocked, context.now()).await?;
-    let (write, mut row, followers) = begin_write_with_dependents(context, &unlocked).await?;
+    let (write, mut row, followers) = lock_domain_with_dependents(context, &unlocked).await?;
     // Another account may have proved the domain since, and a former owner must not end its proof.
     let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
     let new_owner = find_enabled_account(&write, &transfer.account).await?;
-    let former_owner = row.owner_at(context.now()).or(row.account_id);
+    let former_owner = row.domain_owner_at(context.now()).or(row.account_id);
     row.account_id = Some(new_owner.id);
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let data = json!({"transferred_to": new_owner.name});
@@ -109,7 +109,7 @@ pub async fn domain_transfer(
     for former in losing_accounts {
         write.delete_challenge(row.id, former).await?;
     }
-    if crate::ownership::is_provable(&row) {
+    if crate::ownership::is_provable_domain(&row) {
         insert_challenges(context, &write, &[row.id], new_owner.id).await?;
     }
     let has_other_owner = row.vouched_owner.is_some_and(|owner| owner != new_owner.id);

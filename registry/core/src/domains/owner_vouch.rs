@@ -17,12 +17,12 @@ use crate::context::AppContext;
 use crate::domains::actions::{find_enabled_account, find_visible_domain};
 use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
-use crate::ownership::is_provable;
+use crate::ownership::is_provable_domain;
 use crate::ownership::owner_vouches::{remove_owner_vouch, store_owner_vouch};
 use crate::visibility::caller::Caller;
 
 /// Vouches for an account as owner of a host. Repeating it for the same account replaces the reason and the expiry.
-pub async fn owner_vouch_set(
+pub async fn vouch_for_domain_owner(
     context: &AppContext,
     caller: &Caller,
     domain: &str,
@@ -48,7 +48,7 @@ pub async fn owner_vouch_set(
     row.vouched_until = Some(expires_at.0);
     row.vouched_by = Some(admin.name.clone());
     row.vouched_reason = Some(vouch.reason.clone());
-    let data = json!({"account": owner.name, "origin": row.origin(),
+    let data = json!({"account": owner.name, "origin": row.domain_origin(),
         "reason": vouch.reason, "until": expires_at});
     change_set.add_event(EventKind::DomainOwnerVouched, &row.name, &admin.name, data);
     store_owner_vouch(context, &write, &mut change_set, &row).await?;
@@ -57,7 +57,11 @@ pub async fn owner_vouch_set(
 }
 
 /// Ends the vouch for an account as owner of a host, whether or not it has expired.
-pub async fn owner_vouch_end(context: &AppContext, caller: &Caller, domain: &str) -> Result<()> {
+pub async fn withdraw_owner_vouch(
+    context: &AppContext,
+    caller: &Caller,
+    domain: &str,
+) -> Result<()> {
     let admin = caller.require_permission(Permission::Administer)?;
     let unlocked = find_visible_domain(context, caller, domain).await?;
     let write = context.store.begin_write().await?;
@@ -87,12 +91,12 @@ fn owner_vouch_expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp> {
 /// Rejects a domain that can be proved, and a host whose name is proved in this registry.
 async fn reject_provable_domain(write: &WriteTransaction, row: &domain::Model) -> Result<()> {
     let name = &row.name;
-    let why = if is_provable(row) {
+    let why = if is_provable_domain(row) {
         format!(
             "{name} can be proved, so an admin cannot vouch for its owner. The account must place a record or a file \
              and run `a2a-registry domain verify {name}`."
         )
-    } else if let Some(proved) = owner_vouches::proving_domain(write, name).await? {
+    } else if let Some(proved) = owner_vouches::domain_proving_host(write, name).await? {
         format!(
             "{proved} is proved and has the host name of {name}, so an admin cannot vouch for an owner of {name}. Its \
              cards can be published on port 443, over https, and registered there."
@@ -114,7 +118,7 @@ async fn reject_other_vouched_owner(
     let current_owner: Vec<_> = current_owner.into_iter().collect();
     let current_owner = accounts::accounts_by_ids(write, &current_owner).await?;
     let (Some(present), Some(until)) = (
-        current_owner.iter().find(|one| one.is_active()),
+        current_owner.iter().find(|one| one.is_account_active()),
         row.vouched_until,
     ) else {
         return Ok(());

@@ -16,7 +16,7 @@ use crate::domains::domain_access::DomainAccess;
 use crate::domains::domain_rows::DomainRows;
 use crate::domains::row_views::{proof_check_view, proof_view};
 use crate::domains::unlisted_reasons::load_unlisted_reasons;
-use crate::domains::visible_contents::{VisibleDomainContents, recorded_source_view};
+use crate::domains::visible_contents::{VisibleDomainContents, source_registration_view};
 use crate::error::Result;
 use crate::ownership::challenges::challenge_views;
 use crate::ownership::{agent_owner_at, challenge_unavailable_reason, parse_owner_fingerprint};
@@ -117,7 +117,7 @@ impl<'a> DomainPresenter<'a> {
 
     fn owner(&self) -> Option<String> {
         let mut owners = self.rows.owners.iter();
-        let present = self.row.owner_at(self.context.now());
+        let present = self.row.domain_owner_at(self.context.now());
         let owner = owners.find(|account| present == Some(account.id));
         owner
             .filter(|_| self.sees_details())
@@ -205,7 +205,7 @@ impl<'a> DomainPresenter<'a> {
             (
                 Some(at),
                 source,
-                recorded_source_view(source, Timestamp(at)),
+                source_registration_view(source, Timestamp(at)),
             )
         });
         let mut views: Vec<_> = live.chain(ended).collect();

@@ -10,12 +10,12 @@ use a2a_registry_store::entity::source;
 
 use crate::commit::admission_policies::load_admission_policies;
 use crate::commit::committed_changes::CommittedChanges;
-use crate::commit::publish::await_searchable;
+use crate::commit::publish::await_searchable_agents;
 use crate::context::AppContext;
 use crate::domains::register_batch::{CheckedRegistration, write_registrations};
 use crate::domains::registration_target::{RegistrationTarget, resolve_registration_target};
 use crate::domains::view::domain_view;
-use crate::domains::visible_contents::recorded_source_view;
+use crate::domains::visible_contents::source_registration_view;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::sources::public_source_id;
 use crate::visibility::caller::Caller;
@@ -39,7 +39,7 @@ pub async fn register_domain(
     // Waiting for the index would reveal that the URL already belongs to a listed agent, even one hidden from the
     // caller.
     let visible_changes: Vec<&CommittedChanges> = written.visible_changes.iter().collect();
-    await_searchable(context, &visible_changes).await;
+    await_searchable_agents(context, &visible_changes).await;
     registered_domain_view(context, caller, domain, &admitted.target).await
 }
 
@@ -73,7 +73,7 @@ async fn anonymous_source_views(
     };
     let view = |source: &source::Model| SourceView {
         id: public_source_id(context, source),
-        ..recorded_source_view(source, context.now())
+        ..source_registration_view(source, context.now())
     };
     Ok(sources.iter().filter(is_target_source).map(view).collect())
 }

@@ -23,7 +23,7 @@ use crate::domains::registration_target::RegistrationTarget;
 use crate::domains::source_registration::{AddedSources, SourceAdder};
 use crate::error::{AppError, Result};
 use crate::ownership::challenges::ensure_challenges;
-use crate::ownership::{dispute_error, is_disputed, is_provable};
+use crate::ownership::{dispute_error, is_disputed_domain, is_provable_domain};
 use crate::sources::new_domain_row;
 use crate::visibility::caller::Caller;
 use crate::visits::visit_request;
@@ -35,7 +35,7 @@ pub struct CheckedRegistration {
     pub approve: bool,
 }
 
-pub struct WrittenBatch {
+pub struct WrittenRegistrations {
     /// In the order of the registrations.
     pub results: RegistrationResults,
     pub visible_changes: Vec<CommittedChanges>,
@@ -63,7 +63,7 @@ pub async fn write_registrations(
     caller: &Caller,
     registrations: &[CheckedRegistration],
     in_bulk: bool,
-) -> Result<WrittenBatch> {
+) -> Result<WrittenRegistrations> {
     let write = context.store.begin_write().await?;
     let batch = RegistrationBatch {
         context,
@@ -77,7 +77,7 @@ pub async fn write_registrations(
         .add_registrations(registrations, &mut change_set)
         .await?;
     if results.iter().all(Result::is_err) {
-        return Ok(WrittenBatch {
+        return Ok(WrittenRegistrations {
             results,
             visible_changes: Vec::new(),
         });
@@ -87,7 +87,7 @@ pub async fn write_registrations(
     let mut visible_changes = Vec::new();
     let mut agent_updates = Vec::new();
     for domain in domains.values() {
-        let committed = batch.update_joined_agents(domain).await?;
+        let committed = batch.update_affected_agents(domain).await?;
         if domain.sees_all {
             visible_changes.push(committed.clone());
         }
@@ -106,7 +106,7 @@ pub async fn write_registrations(
     context.signals.visits.notify_one();
     context.signals.checks.notify_one();
     visible_changes.push(committed);
-    Ok(WrittenBatch {
+    Ok(WrittenRegistrations {
         results,
         visible_changes,
     })
@@ -259,7 +259,7 @@ impl RegistrationBatch<'_> {
     ) -> Result<AddedSources> {
         let row = &domain.row;
         reject_opted_out(row)?;
-        if is_disputed(row)? && !self.caller.has_permission(Permission::Curate) {
+        if is_disputed_domain(row)? && !self.caller.has_permission(Permission::Curate) {
             return Err(dispute_error(row));
         }
         let is_first = domain.is_new && !domain.is_registered;
@@ -321,7 +321,7 @@ impl RegistrationBatch<'_> {
         let unused = domains.values();
         let unused = unused.filter(|one| one.is_new && !one.is_registered);
         let unused: Vec<i64> = unused.map(|one| one.row.id).collect();
-        self.write.delete_inserted_domains(&unused).await?;
+        self.write.undo_domain_inserts(&unused).await?;
         domains.retain(|_, one| one.is_registered);
         Ok(())
     }
@@ -329,7 +329,7 @@ impl RegistrationBatch<'_> {
     /// Updates the agents of a domain after another caller has registered some of its sources too: their coverage, and
     /// who may see them. A new source needs no update, but for a caller that is not the owner the same work is done,
     /// so that the response time does not reveal which URLs others have registered.
-    async fn update_joined_agents(&self, domain: &BatchDomain) -> Result<CommittedChanges> {
+    async fn update_affected_agents(&self, domain: &BatchDomain) -> Result<CommittedChanges> {
         let sources = &domain.joined_sources;
         let is_new_to_stranger = domain.has_new_source && !domain.sees_all;
         if sources.is_empty() && !is_new_to_stranger {
@@ -379,7 +379,7 @@ impl RegistrationBatch<'_> {
             return Ok(());
         };
         let provable = domains.values().map(|one| &one.row);
-        let provable = provable.filter(|row| is_provable(row));
+        let provable = provable.filter(|row| is_provable_domain(row));
         let provable: Vec<i64> = provable.map(|row| row.id).collect();
         ensure_challenges(self.context, self.write, &provable, account.id).await
     }

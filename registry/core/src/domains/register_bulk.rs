@@ -9,7 +9,7 @@ use a2a_registry_store::domains;
 
 use crate::commit::admission_policies::load_admission_policies;
 use crate::commit::committed_changes::CommittedChanges;
-use crate::commit::publish::await_searchable;
+use crate::commit::publish::await_searchable_agents;
 use crate::context::AppContext;
 use crate::domains::domain_rows::DomainRows;
 use crate::domains::presenter::DomainPresenter;
@@ -69,7 +69,7 @@ pub async fn register_bulk(
         results.extend(registered);
     }
     let shown: Vec<&CommittedChanges> = visible_changes.iter().collect();
-    await_searchable(context, &shown).await;
+    await_searchable_agents(context, &shown).await;
     Ok(results)
 }
 
@@ -87,12 +87,15 @@ async fn register_chunk(
         refusals.push(registration.as_ref().err().cloned());
         admitted.extend(registration.ok());
     }
-    let mut written = register_admitted(context, caller, &admitted, visible_changes).await;
+    let mut written =
+        write_admitted_registrations(context, caller, &admitted, visible_changes).await;
     if written.len() > 1 && written.iter().all(is_batch_failure) {
         written.clear();
         for one in &admitted {
             let alone = std::slice::from_ref(one);
-            written.extend(register_admitted(context, caller, alone, visible_changes).await);
+            written.extend(
+                write_admitted_registrations(context, caller, alone, visible_changes).await,
+            );
         }
     }
     let mut written = written.into_iter();
@@ -114,7 +117,7 @@ fn is_batch_failure(result: &Result<RegisteredSources>) -> bool {
     error.is_some_and(|error| error.internal.is_some() && !error.is_database_failure())
 }
 
-async fn register_admitted(
+async fn write_admitted_registrations(
     context: &AppContext,
     caller: &Caller,
     admitted: &[CheckedRegistration],

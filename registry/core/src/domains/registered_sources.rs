@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::admission::coverage::CoverageEvidence;
 use crate::error::Result;
-use crate::sources::coverage_kind;
+use crate::sources::source_kind_for_coverage;
 
 pub struct DomainSources {
     pub sources: Vec<source::Model>,
@@ -28,7 +28,7 @@ impl DomainSources {
         row: &domain::Model,
         now: Timestamp,
     ) -> Result<Self> {
-        let owner = row.owner_at(now);
+        let owner = row.domain_owner_at(now);
         let agents = agents::live_agents_by_domain(write, &[row.id]).await?;
         let sources = domains::live_sources_by_domain(write, &[row.id]).await?;
         Ok(Self {
@@ -107,5 +107,5 @@ pub fn has_approved_version(agent: &agent::Model) -> bool {
 /// Whether a source is at a location that only its domain controls. A kind that only a later build knows counts as
 /// one, so that no other registrant can end it.
 pub fn is_domain_controlled_source(source: &source::Model) -> bool {
-    coverage_kind(source).is_none_or(is_domain_controlled)
+    source_kind_for_coverage(source).is_none_or(is_domain_controlled)
 }

@@ -21,7 +21,7 @@ impl RegistrationCounts {
         if let Some(account) = &caller.account
             && !account.has_permission(Permission::Administer)
         {
-            self.domains = Some(domains::registered_domain_count(write, account.id).await?);
+            self.domains = Some(domains::domain_count_by_registrant(write, account.id).await?);
         }
         Ok(())
     }
@@ -54,7 +54,7 @@ impl RegistrationCounts {
             let limit = limits.sources_per_account;
             let cards = match self.cards {
                 Some(cards) => cards,
-                None => registrants::registered_source_count(write, account.id).await?,
+                None => registrants::source_count_by_registrant(write, account.id).await?,
             };
             self.cards = Some(cards);
             if cards >= limit {

@@ -59,7 +59,7 @@ pub fn source_view(
         .into_iter()
         .map(|row| AttemptView {
             at: Timestamp(row.at),
-            cache: cache_use(&row).map(str::to_owned),
+            cache: attempt_cache_use(&row).map(str::to_owned),
             elapsed_ms: u32::try_from(row.elapsed_ms).unwrap_or(0),
             outcome: row.outcome,
             status: row.status.and_then(|status| u16::try_from(status).ok()),
@@ -85,7 +85,7 @@ pub fn source_view(
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),
-        validators: access.sees_details().then(|| known_validators(row)),
+        validators: access.sees_details().then(|| known_http_validators(row)),
         max_age: row
             .max_age
             .filter(|_| access.sees_details())
@@ -96,7 +96,7 @@ pub fn source_view(
 }
 
 /// Describes how an attempt used the cached copy.
-fn cache_use(row: &fetch_attempt::Model) -> Option<&'static str> {
+fn attempt_cache_use(row: &fetch_attempt::Model) -> Option<&'static str> {
     match AttemptOutcome::from_name(&row.outcome)? {
         AttemptOutcome::NotModified => Some("revalidated"),
         AttemptOutcome::Card | AttemptOutcome::Catalog if row.conditional => Some("replaced"),
@@ -106,7 +106,7 @@ fn cache_use(row: &fetch_attempt::Model) -> Option<&'static str> {
 }
 
 /// Which validators the next conditional request can send; they are sent only to the URL that returned them.
-fn known_validators(row: &source::Model) -> KnownValidators {
+fn known_http_validators(row: &source::Model) -> KnownValidators {
     let usable = row.validator_url.is_some();
     KnownValidators {
         etag: usable && row.etag.is_some(),

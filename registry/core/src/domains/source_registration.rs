@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::admission::coverage::CoverageEvidence;
 use crate::config::LimitsConfig;
 use crate::context::AppContext;
-use crate::domains::domain_access::is_owner_or_party;
+use crate::domains::domain_access::is_owner_or_disputant;
 use crate::domains::registration_limits::RegistrationCounts;
 use crate::domains::registration_target::RegistrationTarget;
 use crate::error::{AppError, Result};
@@ -236,7 +236,7 @@ impl<'a> SourceAdder<'a> {
             let own = proofs.iter().filter(|proof| proof.domain_id == row.id);
             let own: Vec<proof::Model> = own.cloned().collect();
             let sees_all = caller.has_permission(Permission::SeeAll)
-                || is_owner_or_party(caller, row, &own, now)
+                || is_owner_or_disputant(caller, row, &own, now)
                 || caller.is_account(row.account_id);
             let of_domain = ended.iter().map(|(source, _)| source);
             let of_domain = of_domain.filter(|one| one.domain_id == row.id && !sees_all);
@@ -301,7 +301,7 @@ impl<'a> SourceAdder<'a> {
             let same = |one: &&source::Model| one.kind == *kind && one.url == *url;
             match counted.sources.iter().find(same).cloned() {
                 Some(existing) => {
-                    self.join_source(counted, *kind, &existing, approve_as, &mut added)
+                    self.add_registrant(counted, *kind, &existing, approve_as, &mut added)
                         .await?;
                 }
                 None => {
@@ -314,7 +314,7 @@ impl<'a> SourceAdder<'a> {
     }
 
     /// Adds the caller to the registrants of an existing source.
-    async fn join_source(
+    async fn add_registrant(
         &mut self,
         counted: &mut CountedSources,
         kind: SourceKind,

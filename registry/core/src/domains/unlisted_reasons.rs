@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::agents::records::{card_name, current_version_id};
 use crate::context::AppContext;
 use crate::error::Result;
-use crate::ownership::is_provable;
+use crate::ownership::is_provable_domain;
 use crate::sources::is_catalog_source;
 use crate::text::{self, LINE};
 
@@ -33,7 +33,9 @@ pub async fn load_unlisted_reasons<'a>(
     let is_held = |agent: &&agent::Model| holds.iter().any(|hold| hold.agent_id == agent.id);
     let current_versions = agents
         .iter()
-        .filter(|agent| agent.domain_id == row.id && (!is_searchable(agent) || is_held(agent)))
+        .filter(|agent| {
+            agent.domain_id == row.id && (!is_agent_searchable(agent) || is_held(agent))
+        })
         .filter_map(current_version_id);
     let version_ids: Vec<Uuid> = current_versions.take(MAX_REASONS).collect();
     let versions = versions::versions_by_ids(&context.store, &version_ids).await?;
@@ -84,7 +86,7 @@ impl UnlistedAgentDetails {
 }
 
 /// Whether every search that allows it finds an agent, unless it is on hold.
-fn is_searchable(agent: &agent::Model) -> bool {
+fn is_agent_searchable(agent: &agent::Model) -> bool {
     let lifecycle = agent.lifecycle.known_value();
     matches!(lifecycle, Some(Lifecycle::Approved | Lifecycle::Deprecated))
         && agent.liveness != LivenessState::Gone
@@ -201,7 +203,7 @@ const fn unproved_reason(state: DomainState, is_provable: bool, nominated: bool)
 }
 
 /// Explains why the rules do not approve the first card of an agent, and what would change that.
-fn pending_reason(obstacles: &[Obstacle], state: DomainState, is_provable: bool) -> String {
+fn pending_card_reason(obstacles: &[Obstacle], state: DomainState, is_provable: bool) -> String {
     let is_unproved = obstacles.contains(&Obstacle::Unproved);
     let nominated = obstacles.contains(&Obstacle::Nomination);
     let obstacle_text = |obstacle: &Obstacle| match obstacle {
@@ -263,7 +265,7 @@ fn unlisted_agent_reasons(
         )),
         Some(Lifecycle::Pending) => reasons.push(format!(
             "{name} waits for its first approval: {}.",
-            pending_reason(obstacles, state, is_provable(row))
+            pending_card_reason(obstacles, state, is_provable_domain(row))
         )),
         Some(Lifecycle::Rejected) => reasons.push(format!(
             "{name} was rejected. A changed card is reviewed again."
@@ -339,7 +341,7 @@ mod tests {
             (beside, Verified, true, ", and because its card", "proved"),
             (&[], Verified, true, "a curator decides", "because"),
         ] {
-            let told = pending_reason(obstacles, state, is_provable);
+            let told = pending_card_reason(obstacles, state, is_provable);
             assert!(told.contains(said), "{obstacles:?}, {state}: {told}");
             assert!(!told.contains(not_said), "{obstacles:?}, {state}: {told}");
         }

@@ -9,7 +9,7 @@ use crate::domains::row_views::proof_check_view;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
 use crate::ownership::challenges::ensure_challenges;
-use crate::ownership::is_provable;
+use crate::ownership::is_provable_domain;
 use crate::ownership::verify::{
     build_domain_check_request, enforce_failed_check_limit, record_domain_check, run_domain_check,
 };
@@ -24,7 +24,7 @@ pub async fn domain_verify(
 ) -> Result<Verification> {
     let account = caller.require_permission(Permission::Register)?;
     let row = find_visible_domain(context, caller, domain).await?;
-    if !is_provable(&row) {
+    if !is_provable_domain(&row) {
         return Err(AppError::conflict(format!(
             "{} cannot be proved: only a host name on port 443 can. An admin can vouch for it.",
             row.name

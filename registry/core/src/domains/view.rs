@@ -29,7 +29,7 @@ pub async fn domain_view(context: &AppContext, caller: &Caller, id: i64) -> Resu
         .iter()
         .map(|source| (public_source_id(context, source), source.id))
         .collect();
-    let days = visit_results::source_days_by_source(&context.store, &ids).await?;
+    let days = visit_results::daily_totals_by_source(&context.store, &ids).await?;
     for source in view
         .sources
         .iter_mut()

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::domains::domain_access::DomainAccess;
 use crate::domains::domain_rows::DomainRows;
 use crate::domains::row_views::source_view;
-use crate::sources::{coverage_kind, new_source_row};
+use crate::sources::{new_source_row, source_kind_for_coverage};
 use crate::visibility::caller::Caller;
 use crate::visibility::is_visible_to_registrant;
 
@@ -151,7 +151,7 @@ impl VisibleDomainContents {
         coverage: Coverage,
     ) -> Option<SourceView> {
         if let Some(at) = self.recorded_at(source) {
-            return Some(recorded_source_view(source, Timestamp(at)));
+            return Some(source_registration_view(source, Timestamp(at)));
         }
         let own = self.registered_sources.contains_key(&source.id);
         let agent = source.agent_id.filter(|id| self.agents.contains(id));
@@ -170,7 +170,7 @@ impl VisibleDomainContents {
         let coverage = if is_known {
             coverage
         } else {
-            coverage_by_location(source)
+            location_only_coverage(source)
         };
         Some(SourceView {
             agent,
@@ -182,7 +182,7 @@ impl VisibleDomainContents {
 }
 
 /// The view of a source that shows the caller its own registration and nothing else.
-pub fn recorded_source_view(source: &source::Model, since: Timestamp) -> SourceView {
+pub fn source_registration_view(source: &source::Model, since: Timestamp) -> SourceView {
     SourceView {
         state: SourceState::Recorded.into(),
         next_due: None,
@@ -203,14 +203,14 @@ fn unfetched_source_view(
     };
     SourceView {
         own: true,
-        coverage: coverage_by_location(source).into(),
+        coverage: location_only_coverage(source).into(),
         ..source_view(&new_row, None, access)
     }
 }
 
 /// Whether a proof would cover a source, judged by its location alone.
-fn coverage_by_location(source: &source::Model) -> Coverage {
-    match coverage_kind(source) {
+fn location_only_coverage(source: &source::Model) -> Coverage {
+    match source_kind_for_coverage(source) {
         Some(SourceKind::Url | SourceKind::Entry) | None => Coverage::Nomination,
         Some(SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog) => Coverage::Covered,
     }

@@ -14,8 +14,8 @@ use crate::admission::coverage_updates::{DomainCoverageState, update_domain_cove
 use crate::agents::views::is_agent_visible;
 use crate::commit::agent_state::load_agent_state;
 use crate::commit::change_set::ChangeSet;
-use crate::commit::locks::{begin_write_with_dependents, lock_domain};
-use crate::commit::publish::{await_searchable, commit_and_publish, commit_changes};
+use crate::commit::locks::{lock_domain, lock_domain_with_dependents};
+use crate::commit::publish::{await_searchable_agents, commit_and_publish, commit_changes};
 use crate::context::AppContext;
 use crate::domains::actions::find_visible_domain;
 use crate::domains::registered_sources::{
@@ -25,7 +25,7 @@ use crate::error::{AppError, Result};
 use crate::ownership::apply_check::redecide_redirected_cards;
 use crate::ownership::authorization::require_whole_domain_owner;
 use crate::ownership::dispute::is_caller_dispute_party;
-use crate::ownership::{dispute_error, is_disputed};
+use crate::ownership::{dispute_error, is_disputed_domain};
 use crate::sources::public_source_id;
 use crate::visibility::caller::{Caller, CallerAccount};
 
@@ -60,10 +60,12 @@ pub async fn source_withdraw(
     if id.is_none() && ended.is_empty() {
         return Err(not_found());
     }
-    if is_disputed(&row)? && !caller.has_permission(Permission::Curate) {
+    if is_disputed_domain(&row)? && !caller.has_permission(Permission::Curate) {
         return Err(dispute_error(&row));
     }
-    write.delete_registrations(&ended, account.id).await?;
+    write
+        .delete_source_registrations(&ended, account.id)
+        .await?;
     let Some(id) = id else {
         write.commit().await?;
         return Ok(());
@@ -79,7 +81,7 @@ pub async fn source_withdraw(
         ending_sources.clear();
     }
     if let Some(agent) = approved_agent.filter(|_| is_visible) {
-        return Err(source_needed_error(agent));
+        return Err(agent_needs_source_error(agent));
     }
     let withdrawal = RegistrationWithdrawal {
         account,
@@ -90,7 +92,7 @@ pub async fn source_withdraw(
     withdraw_registrations(context, write, &row, &domain_sources, withdrawal).await
 }
 
-fn source_needed_error(agent: &agent::Model) -> AppError {
+fn agent_needs_source_error(agent: &agent::Model) -> AppError {
     AppError::conflict(format!(
         "This source provides the card of the approved agent {}. Retire the agent first, or have another \
              account register the source.",
@@ -120,7 +122,7 @@ fn find_approved_agent<'a>(
 pub async fn domain_delete(context: &AppContext, caller: &Caller, domain: &str) -> Result<()> {
     let account = caller.require_permission(Permission::Register)?;
     let unlocked = find_visible_domain(context, caller, domain).await?;
-    let (write, row, followers) = begin_write_with_dependents(context, &unlocked).await?;
+    let (write, row, followers) = lock_domain_with_dependents(context, &unlocked).await?;
     let domain_sources = DomainSources::load(&write, &row, context.now()).await?;
     let own_sources: Vec<i64> = domain_sources
         .sources
@@ -130,8 +132,8 @@ pub async fn domain_delete(context: &AppContext, caller: &Caller, domain: &str) 
         .collect();
     let ended = registrants::registered_ended_sources(&write, &[row.id], account.id).await?;
     let ended: Vec<i64> = ended.iter().map(|(source, _)| source.id).collect();
-    let may_delete =
-        caller.has_permission(Permission::Curate) || caller.is_account(row.owner_at(context.now()));
+    let may_delete = caller.has_permission(Permission::Curate)
+        || caller.is_account(row.domain_owner_at(context.now()));
     let is_first_registrant = caller.is_account(row.account_id);
     let is_party = is_caller_dispute_party(&write, caller, &row).await?;
     // A caller that is neither a party nor the first registrant must not learn whether the domain is proved.
@@ -166,7 +168,9 @@ pub async fn domain_delete(context: &AppContext, caller: &Caller, domain: &str) 
     if remaining_sources.is_empty() && !domain_sources.is_proved {
         return end_domain(context, write, &row, &followers, &account.name).await;
     }
-    write.delete_registrations(&ended, account.id).await?;
+    write
+        .delete_source_registrations(&ended, account.id)
+        .await?;
     let withdrawal = RegistrationWithdrawal {
         account,
         withdrawn_sources: own_sources,
@@ -208,7 +212,7 @@ async fn withdraw_registrations(
     let coverage_changes = change_set.write(&write).await?;
     commit_and_publish(context, write, [&committed, &coverage_changes]).await?;
     if withdrawal.waits_for_index {
-        await_searchable(context, &[&committed, &coverage_changes]).await;
+        await_searchable_agents(context, &[&committed, &coverage_changes]).await;
     }
     Ok(())
 }
@@ -233,7 +237,7 @@ async fn end_registrations(
     withdrawal: &RegistrationWithdrawal<'_>,
 ) -> Result<()> {
     write
-        .delete_registrations(&withdrawal.withdrawn_sources, withdrawal.account.id)
+        .delete_source_registrations(&withdrawal.withdrawn_sources, withdrawal.account.id)
         .await?;
     for source in &domain_sources.sources {
         if withdrawal.withdrawn_sources.contains(&source.id) {

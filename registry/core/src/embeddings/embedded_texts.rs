@@ -58,7 +58,7 @@ pub fn text_digest(texts: &[String]) -> String {
 }
 
 /// Returns the first bits of a digest, enough to recognize unchanged texts; `None` for texts of another layout.
-pub fn digest_stamp(digest: &str) -> Option<u64> {
+pub fn digest_prefix(digest: &str) -> Option<u64> {
     let hexadecimal = digest.strip_prefix(LAYOUT_PREFIX)?.get(..16)?;
     u64::from_str_radix(hexadecimal, 16).ok()
 }

@@ -12,8 +12,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::context::AppContext;
 use crate::embeddings::model_indexer::{
-    IndexerStepResult, ModelIndexer, open_indexer, publish_model, purge_unused_models,
-    remove_stale_vector_files, run_indexer_step,
+    EmbeddingStepResult, ModelIndexer, open_model_indexer, publish_model, purge_unused_models,
+    remove_stale_vector_files, run_embedding_step,
 };
 use crate::embeddings::models::{self, ConfiguredEmbedders, ModelSource};
 use crate::error::AppError;
@@ -41,11 +41,11 @@ pub fn start_embedding_job(
     match models {
         ModelSource::None => None,
         ModelSource::Given(embedders) => Some(tokio::spawn(async move {
-            let work = index_models(&context, embedders);
+            let work = run_embedders(&context, embedders);
             cancel.run_until_cancelled(work).await;
         })),
         ModelSource::Configured => Some(tokio::spawn(async move {
-            let work = index_installed_models(&context);
+            let work = run_installed_models(&context);
             cancel.run_until_cancelled(work).await;
         })),
     }
@@ -53,12 +53,12 @@ pub fn start_embedding_job(
 
 /// Runs the models of the configuration and the data folder, and switches when the data folder names another one: a
 /// model installed while this process runs takes effect.
-async fn index_installed_models(context: &Arc<AppContext>) {
+async fn run_installed_models(context: &Arc<AppContext>) {
     loop {
         let initial_model = models::installed_model_dir(context);
         let indexing = async {
-            if let Some(embedders) = open_configured_with_retry(context).await {
-                index_models(context, embedders).await;
+            if let Some(embedders) = open_embedders_with_retry(context).await {
+                run_embedders(context, embedders).await;
             }
             std::future::pending::<()>().await;
         };
@@ -79,7 +79,7 @@ async fn index_installed_models(context: &Arc<AppContext>) {
 }
 
 /// Opens the configured models, and retries until it succeeds.
-async fn open_configured_with_retry(context: &AppContext) -> Option<ConfiguredEmbedders> {
+async fn open_embedders_with_retry(context: &AppContext) -> Option<ConfiguredEmbedders> {
     loop {
         match models::open_configured_models(context).await {
             Ok(embedders) => {
@@ -102,39 +102,39 @@ async fn open_configured_with_retry(context: &AppContext) -> Option<ConfiguredEm
 }
 
 /// Runs the configured model, and the previous one until the configured one serves.
-async fn index_models(context: &Arc<AppContext>, embedders: ConfiguredEmbedders) {
+async fn run_embedders(context: &Arc<AppContext>, embedders: ConfiguredEmbedders) {
     let ConfiguredEmbedders {
         configured: wanted,
         previous: former,
     } = embedders;
-    switch_models(context, &wanted, former).await;
+    run_and_switch_models(context, &wanted, former).await;
 }
 
 /// Runs the configured model until cancelled, and the previous one until every agent has vectors of the configured
 /// model.
-async fn switch_models(
+async fn run_and_switch_models(
     context: &Arc<AppContext>,
     configured: &Arc<dyn Embedder>,
     previous: Option<Arc<dyn Embedder>>,
 ) {
-    let mut indexer = open_indexer_with_retry(context, configured).await;
+    let mut indexer = open_model_with_retry(context, configured).await;
     if let Some(former) = previous.filter(|_| !indexer.is_complete()) {
         let previous_task = tokio::spawn({
             let context = Arc::clone(context);
             async move {
-                let mut embedding = open_indexer_with_retry(&context, &former).await;
-                run_indexer_until(&context, &mut embedding, |_| false).await;
+                let mut embedding = open_model_with_retry(&context, &former).await;
+                run_embedding_until(&context, &mut embedding, |_| false).await;
             }
         });
         // The previous model's task is cancelled when this future is dropped.
         let work = AbortOnDropHandle::new(previous_task);
-        run_indexer_until(context, &mut indexer, ModelIndexer::is_complete).await;
+        run_embedding_until(context, &mut indexer, ModelIndexer::is_complete).await;
         work.abort();
         // Wait for the task to end: until then it could still set its model as the serving one.
         let _ = work.await;
         publish_model(context, &indexer);
     }
-    run_indexer_until(context, &mut indexer, ModelIndexer::is_complete).await;
+    run_embedding_until(context, &mut indexer, ModelIndexer::is_complete).await;
     tracing::info!(model = indexer.name(), "semantic search is available");
     let kept = [indexer.model_id().to_owned()];
     loop {
@@ -143,18 +143,15 @@ async fn switch_models(
             Ok(false) => {}
             Err(error) => log_and_pause(error).await,
         }
-        let again = context.uptime() + PURGE_INTERVAL;
-        run_indexer_until(context, &mut indexer, |_| context.uptime() >= again).await;
+        let again = context.monotonic_time() + PURGE_INTERVAL;
+        run_embedding_until(context, &mut indexer, |_| context.monotonic_time() >= again).await;
     }
 }
 
 /// Opens a model, and retries until it succeeds.
-async fn open_indexer_with_retry(
-    context: &AppContext,
-    embedder: &Arc<dyn Embedder>,
-) -> ModelIndexer {
+async fn open_model_with_retry(context: &AppContext, embedder: &Arc<dyn Embedder>) -> ModelIndexer {
     loop {
-        match open_indexer(context, Arc::clone(embedder)).await {
+        match open_model_indexer(context, Arc::clone(embedder)).await {
             Ok(embedding) => return embedding,
             Err(error) => log_and_pause(error).await,
         }
@@ -162,7 +159,7 @@ async fn open_indexer_with_retry(
 }
 
 /// Runs the steps of a model until `is_done`.
-async fn run_indexer_until(
+async fn run_embedding_until(
     context: &AppContext,
     indexer: &mut ModelIndexer,
     is_done: impl Fn(&ModelIndexer) -> bool,
@@ -172,8 +169,8 @@ async fn run_indexer_until(
         .map(|rate| RateLimiter::direct(Quota::per_second(rate)));
     let (mut encoded, mut logged) = (0, 0);
     while !is_done(indexer) {
-        match run_indexer_step(context, indexer).await {
-            Ok(IndexerStepResult::Progress(count)) => {
+        match run_embedding_step(context, indexer).await {
+            Ok(EmbeddingStepResult::Progress(count)) => {
                 encoded += u64::from(count);
                 if encoded >= logged + LOG_INTERVAL_AGENTS {
                     logged = encoded;
@@ -189,7 +186,7 @@ async fn run_indexer_until(
                     }
                 }
             }
-            Ok(IndexerStepResult::Idle) => {
+            Ok(EmbeddingStepResult::Idle) => {
                 tokio::select! {
                     _ = signal.changed() => {}
                     () = tokio::time::sleep(POLL_INTERVAL) => {}

@@ -10,7 +10,7 @@ use std::time::Duration;
 use a2a_registry_domain::timestamp::{HOUR, MINUTE};
 use a2a_registry_embed::{EmbedError, Embedder};
 use a2a_registry_search::vectors::{
-    VectorChange, VectorStore, VectorsError, remove_leftover_files,
+    VectorChange, VectorStore, VectorsError, remove_leftover_vector_files,
 };
 use a2a_registry_search::{SearchRequest, SortOrder};
 use a2a_registry_store::entity::embedding_model;
@@ -22,7 +22,7 @@ use crate::context::AppContext;
 use crate::embeddings::calibration;
 use crate::embeddings::embedded_texts::LAYOUT_PREFIX;
 use crate::embeddings::vector_encoding::{
-    EncodedAgent, has_outdated_text_layout, load_or_compute_vectors, to_vector_change,
+    AgentEmbedding, has_outdated_text_layout, load_or_compute_vectors, to_vector_change,
     write_vectors,
 };
 use crate::error::{AppError, Result};
@@ -62,7 +62,7 @@ pub struct ModelIndexer {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexerStepResult {
+pub enum EmbeddingStepResult {
     /// Vectors of this number of agents were computed, and there may be more to do.
     Progress(u32),
     /// Nothing to do until the next event.
@@ -90,7 +90,7 @@ impl ModelIndexer {
 }
 
 /// Opens a model with its vectors and progress in the database.
-pub async fn open_indexer(
+pub async fn open_model_indexer(
     context: &AppContext,
     embedder: Arc<dyn Embedder>,
 ) -> Result<ModelIndexer> {
@@ -100,7 +100,7 @@ pub async fn open_indexer(
         name: info.name.clone(),
         dimensions: i32::try_from(info.dimensions).unwrap_or(i32::MAX),
         created_at: context.now().0,
-        applied_seq: events::highest_seq(&context.store).await?,
+        applied_seq: events::highest_event_seq(&context.store).await?,
         walked_to: None,
         completed_at: None,
         cutoff: None,
@@ -149,29 +149,32 @@ pub async fn open_indexer(
 }
 
 /// Runs the next step of a model. After a failure the next call repeats the step.
-pub async fn run_indexer_step(
+pub async fn run_embedding_step(
     context: &AppContext,
     indexer: &mut ModelIndexer,
-) -> Result<IndexerStepResult> {
+) -> Result<EmbeddingStepResult> {
     if !indexer.is_complete() {
-        return index_next_agents(context, indexer).await;
+        return embed_next_agents(context, indexer).await;
     }
     let enough = indexer.vectors.agent_count() >= calibration::MIN_SAMPLE;
-    if enough && indexer.model_row.cutoff.is_none() && indexer.calibrate_from <= context.uptime() {
-        indexer.calibrate_from = context.uptime() + CALIBRATION_RETRY_DELAY;
+    if enough
+        && indexer.model_row.cutoff.is_none()
+        && indexer.calibrate_from <= context.monotonic_time()
+    {
+        indexer.calibrate_from = context.monotonic_time() + CALIBRATION_RETRY_DELAY;
         if store_calibrated_cutoff(context, indexer).await? {
             publish_model(context, indexer);
         }
     }
     if indexer.vectors.needs_rebuild() {
-        *indexer = open_indexer(context, Arc::clone(&indexer.embedder)).await?;
+        *indexer = open_model_indexer(context, Arc::clone(&indexer.embedder)).await?;
     }
-    index_changed_agents(context, indexer).await
+    embed_changed_agents(context, indexer).await
 }
 
 /// Removes the vector files of earlier processes, before the first model is opened.
 pub fn remove_stale_vector_files(context: &AppContext) -> std::io::Result<()> {
-    remove_leftover_files(&vectors_dir(context))
+    remove_leftover_vector_files(&vectors_dir(context))
 }
 
 fn vectors_dir(context: &AppContext) -> PathBuf {
@@ -210,17 +213,17 @@ pub async fn purge_unused_models(context: &AppContext, retained_ids: &[String]) 
     Ok(true)
 }
 
-async fn index_next_agents(
+async fn embed_next_agents(
     context: &AppContext,
     indexer: &mut ModelIndexer,
-) -> Result<IndexerStepResult> {
+) -> Result<EmbeddingStepResult> {
     let (documents, last) =
         load_agent_documents_after(context, indexer.model_row.walked_to, AGENTS_PER_STEP).await?;
     let encoded = load_or_compute_vectors(context, indexer, &documents).await?;
     let id = indexer.model_row.id.clone();
     let write = context.store.begin_write().await?;
     let Some(locked_row) = write.lock_model(&id).await? else {
-        return reopen_indexer(context, indexer).await;
+        return reopen_model_indexer(context, indexer).await;
     };
     // Another process may have finished the first pass and continued, so that its vectors are newer.
     if locked_row.completed_at.is_none() {
@@ -244,7 +247,7 @@ async fn index_next_agents(
         &indexer.vectors,
         encoded
             .into_iter()
-            .map(EncodedAgent::into_vector_change)
+            .map(AgentEmbedding::into_vector_change)
             .collect(),
     )
     .await?;
@@ -256,14 +259,14 @@ async fn index_next_agents(
         }
     }
     report_model_progress(context, indexer);
-    Ok(IndexerStepResult::Progress(count))
+    Ok(EmbeddingStepResult::Progress(count))
 }
 
 /// Follows the events, a few agents at a time: their vectors are stored before the next agents are read.
-async fn index_changed_agents(
+async fn embed_changed_agents(
     context: &AppContext,
     indexer: &mut ModelIndexer,
-) -> Result<IndexerStepResult> {
+) -> Result<EmbeddingStepResult> {
     if indexer.pending_agents.is_empty() {
         let events =
             events::events_after(&context.store, indexer.applied_seq, EVENTS_PER_STEP).await?;
@@ -289,7 +292,7 @@ async fn index_changed_agents(
     let id = indexer.model_row.id.clone();
     let write = context.store.begin_write().await?;
     let Some(locked_row) = write.lock_model(&id).await? else {
-        return reopen_indexer(context, indexer).await;
+        return reopen_model_indexer(context, indexer).await;
     };
     // Another process is ahead and has stored newer vectors.
     if locked_row.applied_seq < indexer.pending_up_to_seq {
@@ -307,7 +310,7 @@ async fn index_changed_agents(
     let count = u32::try_from(encoded.len()).unwrap_or(u32::MAX);
     let mut changes: Vec<VectorChange> = encoded
         .into_iter()
-        .map(EncodedAgent::into_vector_change)
+        .map(AgentEmbedding::into_vector_change)
         .collect();
     changes.extend(deleted_agents.into_iter().map(|agent| (agent, None)));
     write_vectors(&indexer.vectors, changes).await?;
@@ -316,14 +319,14 @@ async fn index_changed_agents(
         indexer.applied_seq = indexer.pending_up_to_seq;
     }
     report_model_progress(context, indexer);
-    Ok(IndexerStepResult::Progress(count))
+    Ok(EmbeddingStepResult::Progress(count))
 }
 
 /// Records from time to time, while idle, that the model is still in use.
 async fn record_model_use(
     context: &AppContext,
     indexer: &mut ModelIndexer,
-) -> Result<IndexerStepResult> {
+) -> Result<EmbeddingStepResult> {
     let now = context.now();
     if now.0.saturating_sub(indexer.model_row.used_at) > USE_RECORD_INTERVAL {
         context
@@ -332,16 +335,16 @@ async fn record_model_use(
             .await?;
         indexer.model_row.used_at = now.0;
     }
-    Ok(IndexerStepResult::Idle)
+    Ok(EmbeddingStepResult::Idle)
 }
 
 /// The error for a model that was deleted by another process, which uses another one.
-async fn reopen_indexer(
+async fn reopen_model_indexer(
     context: &AppContext,
     indexer: &mut ModelIndexer,
-) -> Result<IndexerStepResult> {
-    *indexer = open_indexer(context, Arc::clone(&indexer.embedder)).await?;
-    Ok(IndexerStepResult::Progress(0))
+) -> Result<EmbeddingStepResult> {
+    *indexer = open_model_indexer(context, Arc::clone(&indexer.embedder)).await?;
+    Ok(EmbeddingStepResult::Progress(0))
 }
 
 /// Calibrates the cutoff if there are enough agents; returns whether the model has one now.

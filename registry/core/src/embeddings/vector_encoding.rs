@@ -10,7 +10,7 @@ use a2a_registry_store::vectors as rows;
 use uuid::Uuid;
 
 use crate::context::AppContext;
-use crate::embeddings::embedded_texts::{digest_stamp, embedding_texts, text_digest};
+use crate::embeddings::embedded_texts::{digest_prefix, embedding_texts, text_digest};
 use crate::embeddings::model_indexer::ModelIndexer;
 use crate::error::{AppError, Result};
 
@@ -21,14 +21,14 @@ const FALLBACK_LENGTHS: [usize; 2] = [2_000, 500];
 /// A text that every encoder accepts: if it fails, the fault is the encoder's and not an agent's.
 const PROBE_TEXT: &str = "An agent that answers questions.";
 
-pub struct EncodedAgent {
+pub struct AgentEmbedding {
     agent: Uuid,
     digest: String,
     /// The vectors; `None` if the encoder refuses the agent's texts even when cut.
     vectors: Option<AgentVectors>,
 }
 
-impl EncodedAgent {
+impl AgentEmbedding {
     /// Builds the row to store; a row without vectors marks texts that cannot be encoded.
     pub fn to_row(&self, model: &str) -> agent_vectors::Model {
         let vectors = self.vectors.as_ref().map(AgentVectors::as_bytes);
@@ -41,14 +41,14 @@ impl EncodedAgent {
     }
 
     pub fn into_vector_change(self) -> VectorChange {
-        let stamp = digest_stamp(&self.digest).unwrap_or_default();
+        let stamp = digest_prefix(&self.digest).unwrap_or_default();
         (self.agent, self.vectors.map(|vectors| (stamp, vectors)))
     }
 }
 
 /// Whether a stored row has an older text layout, so that its vectors must be computed again.
 pub fn has_outdated_text_layout(row: &agent_vectors::Model) -> bool {
-    digest_stamp(&row.text_digest).is_none()
+    digest_prefix(&row.text_digest).is_none()
 }
 
 /// Converts a stored row to a change; `None` for an unreadable row, whose vectors are computed again.
@@ -57,7 +57,7 @@ pub fn to_vector_change(row: agent_vectors::Model, dimensions: usize) -> Option<
         return Some((row.agent_id, None));
     }
     let vectors = AgentVectors::from_bytes(row.vectors, dimensions).ok()?;
-    let stamp = digest_stamp(&row.text_digest).unwrap_or_default();
+    let stamp = digest_prefix(&row.text_digest).unwrap_or_default();
     Some((row.agent_id, Some((stamp, vectors))))
 }
 
@@ -73,7 +73,7 @@ pub async fn write_vectors(vectors: &Arc<VectorStore>, changes: Vec<VectorChange
 }
 
 /// An agent without vectors in this process.
-struct UnencodedAgent {
+struct AgentToEmbed {
     agent: Uuid,
     digest: String,
     texts: Vec<String>,
@@ -84,13 +84,13 @@ pub async fn load_or_compute_vectors(
     context: &AppContext,
     indexer: &ModelIndexer,
     documents: &[AgentDocument],
-) -> Result<Vec<EncodedAgent>> {
-    let mut missing: Vec<UnencodedAgent> = Vec::new();
+) -> Result<Vec<AgentEmbedding>> {
+    let mut missing: Vec<AgentToEmbed> = Vec::new();
     for document in documents {
         let texts = embedding_texts(document);
         let digest = text_digest(&texts);
-        if indexer.vectors.text_stamp(document.id) != digest_stamp(&digest) {
-            missing.push(UnencodedAgent {
+        if indexer.vectors.text_stamp(document.id) != digest_prefix(&digest) {
+            missing.push(AgentToEmbed {
                 agent: document.id,
                 digest,
                 texts,
@@ -102,7 +102,7 @@ pub async fn load_or_compute_vectors(
     let mut changes = Vec::new();
     for row in known {
         let (agent, digest) = (row.agent_id, row.text_digest.clone());
-        let same = |missing: &UnencodedAgent| missing.agent == agent && missing.digest == digest;
+        let same = |missing: &AgentToEmbed| missing.agent == agent && missing.digest == digest;
         if let Some(index) = missing.iter().position(same)
             && let Some(change) = to_vector_change(row, indexer.vectors.dimensions())
         {
@@ -111,26 +111,26 @@ pub async fn load_or_compute_vectors(
         }
     }
     write_vectors(&indexer.vectors, changes).await?;
-    encode_agents(indexer.embedder.as_ref(), missing).await
+    embed_agents(indexer.embedder.as_ref(), missing).await
 }
 
 /// Computes vectors in one call for all agents, or for each agent alone if the encoder refuses that call.
-async fn encode_agents(
+async fn embed_agents(
     embedder: &dyn Embedder,
-    missing: Vec<UnencodedAgent>,
-) -> Result<Vec<EncodedAgent>> {
+    missing: Vec<AgentToEmbed>,
+) -> Result<Vec<AgentEmbedding>> {
     let all_texts: Vec<String> = missing
         .iter()
         .flat_map(|missing| &missing.texts)
         .cloned()
         .collect();
-    let mut shared_vectors = match encode_texts(embedder, &all_texts).await {
+    let mut shared_vectors = match embed_texts(embedder, &all_texts).await {
         Ok(vectors) => Some(vectors.into_iter()),
         Err(EmbedError::Failed(_)) => None,
         Err(error) => return Err(error.into()),
     };
     let mut encoded = Vec::with_capacity(missing.len());
-    for UnencodedAgent {
+    for AgentToEmbed {
         agent,
         digest,
         texts,
@@ -138,7 +138,7 @@ async fn encode_agents(
     {
         let text_vectors = match &mut shared_vectors {
             Some(vectors) => Some(vectors.take(texts.len()).collect()),
-            None => encode_single_agent(embedder, texts).await?,
+            None => embed_single_agent(embedder, texts).await?,
         };
         let vectors = text_vectors
             .map(|own: Vec<Vec<f32>>| AgentVectors::new(&own))
@@ -147,7 +147,7 @@ async fn encode_agents(
         if vectors.is_none() {
             tracing::warn!(%agent, "the encoder rejects the texts of this agent; only full text searches find it");
         }
-        encoded.push(EncodedAgent {
+        encoded.push(AgentEmbedding {
             agent,
             digest,
             vectors,
@@ -158,7 +158,7 @@ async fn encode_agents(
 
 /// Encodes one agent's texts, cut shorter while the encoder refuses them; `None` if it refuses all. The texts of one
 /// agent must not prevent the encoding of others.
-async fn encode_single_agent(
+async fn embed_single_agent(
     embedder: &dyn Embedder,
     mut texts: Vec<String>,
 ) -> Result<Option<Vec<Vec<f32>>>, EmbedError> {
@@ -168,18 +168,18 @@ async fn encode_single_agent(
                 text.truncate(end);
             }
         }
-        match encode_texts(embedder, &texts).await {
+        match embed_texts(embedder, &texts).await {
             Ok(vectors) => return Ok(Some(vectors)),
             Err(EmbedError::Failed(_)) => {}
             Err(error) => return Err(error),
         }
     }
-    encode_texts(embedder, &[PROBE_TEXT.to_owned()])
+    embed_texts(embedder, &[PROBE_TEXT.to_owned()])
         .await
         .map(|_| None)
 }
 
-async fn encode_texts(
+async fn embed_texts(
     embedder: &dyn Embedder,
     texts: &[String],
 ) -> Result<Vec<Vec<f32>>, EmbedError> {

@@ -9,7 +9,7 @@ use a2a_registry_api::ard::SearchResult;
 /// The usual constant of reciprocal rank fusion, which sets how much the first ranks differ.
 const RRF_CONSTANT: f64 = 60.0;
 
-struct FusedResult {
+struct FederatedResult {
     score: f64,
     is_own: bool,
     result: SearchResult,
@@ -17,8 +17,11 @@ struct FusedResult {
 
 /// Merges this registry's results with those of its peers. Each identifier appears once, as this registry has it, or
 /// else as the first peer has it.
-pub fn merge_results(own: Vec<SearchResult>, peers: Vec<Vec<SearchResult>>) -> Vec<SearchResult> {
-    let mut merged: BTreeMap<String, FusedResult> = BTreeMap::new();
+pub fn merge_peer_results(
+    own: Vec<SearchResult>,
+    peers: Vec<Vec<SearchResult>>,
+) -> Vec<SearchResult> {
+    let mut merged: BTreeMap<String, FederatedResult> = BTreeMap::new();
     let own_list = std::iter::once((true, own));
     for (is_own, list) in own_list.chain(peers.into_iter().map(|list| (false, list))) {
         let mut visited = HashSet::new();
@@ -31,15 +34,15 @@ pub fn merge_results(own: Vec<SearchResult>, peers: Vec<Vec<SearchResult>>) -> V
             merged
                 .entry(identifier)
                 .and_modify(|one| one.score += rank)
-                .or_insert(FusedResult {
+                .or_insert(FederatedResult {
                     score: rank,
                     is_own,
                     result,
                 });
         }
     }
-    let mut merged: Vec<FusedResult> = merged.into_values().collect();
-    merged.sort_by(compare_fused);
+    let mut merged: Vec<FederatedResult> = merged.into_values().collect();
+    merged.sort_by(compare_federated_results);
     let best = merged.first().map_or(1.0, |first| first.score);
     let rescaled = merged.into_iter().map(|one| {
         // The best score is the greatest, so the quotient is at most 1.
@@ -53,7 +56,7 @@ pub fn merge_results(own: Vec<SearchResult>, peers: Vec<Vec<SearchResult>>) -> V
     rescaled.collect()
 }
 
-fn compare_fused(one: &FusedResult, other: &FusedResult) -> Ordering {
+fn compare_federated_results(one: &FederatedResult, other: &FederatedResult) -> Ordering {
     let rank = other.score.total_cmp(&one.score);
     rank.then(other.is_own.cmp(&one.is_own)).then_with(|| {
         one.result
@@ -85,7 +88,7 @@ mod tests {
     fn each_identifier_stands_once_and_this_registry_speaks_first() {
         let own = list("own", &["a", "b", "c"]);
         let peers = vec![list("p1", &["d", "f", "d"]), list("p2", &["d", "e"])];
-        let merged = merge_results(own, peers);
+        let merged = merge_peer_results(own, peers);
         let shown: Vec<(&str, &str)> = merged
             .iter()
             .map(|one| (one.entry.identifier.as_str(), one.source.as_str()))
@@ -104,6 +107,6 @@ mod tests {
         let scores: Vec<u8> = merged.iter().map(|one| one.score).collect();
         assert!(scores.is_sorted_by(|one, next| one >= next), "{scores:?}");
         assert_eq!(scores.first(), Some(&100));
-        assert!(merge_results(Vec::new(), Vec::new()).is_empty());
+        assert!(merge_peer_results(Vec::new(), Vec::new()).is_empty());
     }
 }

@@ -5,13 +5,13 @@ pub mod merge;
 pub mod peer_queries;
 pub mod result_validation;
 
-pub use peer_queries::{PeerResponses, PeerResults, query_peers};
+pub use peer_queries::{PeerResponse, PeerResponses, query_peers};
 
 use std::collections::HashSet;
 
 use a2a_registry_api::ard::{REGISTRY_TYPE, Referral};
 use a2a_registry_api::{PeerCandidate, PeerList, PeerView};
-use a2a_registry_store::peer_candidates::candidates_from_proved_catalogs;
+use a2a_registry_store::peer_candidates::proved_peer_candidates;
 use url::Url;
 
 use crate::agents::catalog_entry::urn_publisher;
@@ -47,7 +47,7 @@ pub fn peer_referrals(context: &AppContext) -> Vec<Referral> {
 
 /// The peers with their state, and the registries that could be peers.
 pub async fn list_peers(context: &AppContext) -> Result<PeerList> {
-    let now = context.uptime();
+    let now = context.monotonic_time();
     let configured = &context.config.federation.peers;
     let peers = configured.iter().map(|(name, peer)| {
         let (left_alone, last_failure) = context.federation.breaker_state(name, now);
@@ -59,8 +59,7 @@ pub async fn list_peers(context: &AppContext) -> Result<PeerList> {
             last_failure,
         }
     });
-    let mut candidate_rows =
-        candidates_from_proved_catalogs(&context.store, MAX_CANDIDATE_ROWS).await?;
+    let mut candidate_rows = proved_peer_candidates(&context.store, MAX_CANDIDATE_ROWS).await?;
     // A domain may name a registry in both of its catalogs.
     candidate_rows.dedup_by(|next, row| next.identifier == row.identifier);
     let peer_urls: HashSet<String> = configured.values().map(PeerConfig::base_url).collect();

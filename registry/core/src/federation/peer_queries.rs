@@ -18,7 +18,7 @@ const MAX_RESULTS: u32 = 100;
 const MAX_RESPONSE_BYTES: usize = 2 * 1024 * 1024;
 
 #[derive(Debug, Clone)]
-pub struct PeerResults {
+pub struct PeerResponse {
     /// The valid results of the peer, best first.
     pub results: Vec<SearchResult>,
 }
@@ -26,7 +26,7 @@ pub struct PeerResults {
 #[derive(Debug, Clone, Default)]
 pub struct PeerResponses {
     /// The results, in the order of the peers' names.
-    pub results: Vec<PeerResults>,
+    pub results: Vec<PeerResponse>,
     /// The names of peers that returned no results.
     pub missing_peers: Vec<String>,
 }
@@ -77,9 +77,9 @@ async fn query_available_peer(
     (name, peer): (&str, &PeerConfig),
     body: Vec<u8>,
     deadline: Duration,
-) -> Option<PeerResults> {
+) -> Option<PeerResponse> {
     let federation_state = &context.federation;
-    if !federation_state.allows_query(name, context.uptime()) {
+    if !federation_state.allows_query(name, context.monotonic_time()) {
         return None;
     }
     let asking = query_peer(context, fetcher, peer, body);
@@ -90,7 +90,7 @@ async fn query_available_peer(
     match outcome {
         Ok(results) => {
             federation_state.record_success(name);
-            Some(PeerResults { results })
+            Some(PeerResponse { results })
         }
         Err(PeerFailure::Rejected(status)) => {
             tracing::info!(peer = name, status, "a peer rejected a query");
@@ -98,7 +98,7 @@ async fn query_available_peer(
         }
         Err(PeerFailure::Failed(why)) => {
             tracing::info!(peer = name, why, "a peer returned no results");
-            federation_state.record_failure(name, &why, context.uptime());
+            federation_state.record_failure(name, &why, context.monotonic_time());
             None
         }
     }

@@ -90,7 +90,7 @@ fn parse_peer_result(
             publisher: verified_publisher(publisher, result.get("publisher"), truncate),
             // This registry has not verified the manifest.
             trust_manifest: None,
-            metadata: accepted_metadata(result.get("metadata"), truncate),
+            metadata: filter_peer_metadata(result.get("metadata"), truncate),
             ..Entry::default()
         },
         score: u8::try_from(score).unwrap_or(100),
@@ -192,7 +192,7 @@ fn verified_publisher(
 }
 
 /// Returns the accepted members of the metadata, with the mark that this registry has not reviewed the result.
-fn accepted_metadata(
+fn filter_peer_metadata(
     metadata: Option<&Value>,
     truncate: impl Fn(&str) -> String,
 ) -> Map<String, Value> {

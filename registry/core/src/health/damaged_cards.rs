@@ -26,13 +26,13 @@ pub async fn report_damaged_cards(context: &AppContext) -> Result<()> {
             return Ok(());
         }
         for digest in digests {
-            report_damaged_body(context, &digest).await?;
+            report_damaged_card(context, &digest).await?;
             damaged.mark_reported(&digest);
         }
     }
 }
 
-async fn report_damaged_body(context: &AppContext, digest: &str) -> Result<()> {
+async fn report_damaged_card(context: &AppContext, digest: &str) -> Result<()> {
     let mut after = Uuid::nil();
     loop {
         let affected =

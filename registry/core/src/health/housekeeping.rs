@@ -30,7 +30,7 @@ pub async fn delete_expired_rows(context: &AppContext) -> Result<bool> {
         .await?;
     let today = now.days_since_epoch();
     write
-        .delete_ended_source_days(today.saturating_sub(MAX_DAYS_PER_SOURCE))
+        .delete_ended_source_totals(today.saturating_sub(MAX_DAYS_PER_SOURCE))
         .await?;
     write.delete_ended_sessions(now.0).await?;
     write

@@ -92,7 +92,7 @@ pub async fn check_readiness(context: &AppContext) -> Readiness {
     // Requests are served meanwhile, and agents that the rules may forbid stay hidden.
     add_check("rules", Ok(context.rules_progress.status_text()));
     add_check("cards", Ok(damaged_cards_status(context)));
-    add_check("crawler", Ok(breaker_status(context)));
+    add_check("crawler", Ok(crawl_breaker_status(context)));
     for progress in embedding_progress(context) {
         add_check("model", Ok(progress.status_text()));
     }
@@ -143,7 +143,7 @@ async fn check_index_lag(context: &AppContext) -> Result<String, String> {
 }
 
 /// Describes the circuit breaker. Requests are served even while it is open, so it never makes a process unready.
-fn breaker_status(context: &AppContext) -> String {
+fn crawl_breaker_status(context: &AppContext) -> String {
     match breaker_open_since(context) {
         Some(since) => format!(
             "many fetches are failing, probably because of our own network; agents keep their state until it recovers (since {})",

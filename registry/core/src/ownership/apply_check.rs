@@ -6,8 +6,8 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::identifiers::random_fraction;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::{
-    DomainOwnership, DomainState, Method, OptOut, OwnershipClaim, ProofOutcome, next_check_time,
-    resolve_ownership,
+    DomainOwnership, DomainState, Method, OptOut, OwnershipClaim, ProofOutcome,
+    next_domain_check_time, resolve_ownership,
 };
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{domain, proof};
@@ -50,7 +50,7 @@ pub async fn apply_check_result(
 ) -> Result<bool> {
     let changes = update_proofs(write, change_set, row, result, actor).await?;
     update_opt_out(row, result);
-    let next = next_check_at(context, row, result, changes.in_doubt, change_set.now());
+    let next = next_domain_check_at(context, row, result, changes.in_doubt, change_set.now());
     // A check of one account's claim must not delay the check of the others.
     if result.all_claims {
         row.check_due_at = row.check_due_at.map(|_| next.0);
@@ -105,14 +105,14 @@ fn update_opt_out(row: &mut domain::Model, result: &DomainCheckResult) {
 }
 
 /// The time of the next check: soon if this one left something undecided, else a day later.
-fn next_check_at(
+fn next_domain_check_at(
     context: &AppContext,
     row: &domain::Model,
     result: &DomainCheckResult,
     in_doubt: bool,
     now: Timestamp,
 ) -> Timestamp {
-    let daily = next_check_time(now, random_fraction(context.entropy.as_ref()));
+    let daily = next_domain_check_time(now, random_fraction(context.entropy.as_ref()));
     if in_doubt {
         now.plus_micros(BREAKER_RECHECK_DELAY)
     } else if result.host_deferred {
@@ -163,7 +163,7 @@ pub async fn update_domain_ownership(
     let claims: Vec<OwnershipClaim> = domains::valid_proofs_by_domain(write, &[row.id])
         .await?
         .iter()
-        .filter_map(to_claim)
+        .filter_map(to_ownership_claim)
         .collect();
     let (old_state, owner) = (row.state()?, row.owner_id);
     let methods = row.proof_methods.clone();
@@ -249,8 +249,11 @@ pub async fn update_domain_agents(
     row: &domain::Model,
     old_state: DomainState,
 ) -> Result<()> {
-    let (new_state, owner) = (row.state()?, row.owner_at(change_set.now()));
-    let (old_hold, new_hold) = (hold_for_state(old_state), hold_for_state(new_state));
+    let (new_state, owner) = (row.state()?, row.domain_owner_at(change_set.now()));
+    let (old_hold, new_hold) = (
+        hold_for_domain_state(old_state),
+        hold_for_domain_state(new_state),
+    );
     let mut coverage_state = DomainCoverageState::load(write, row, change_set.now()).await?;
     for agent in agents::live_agents_by_domain(write, &[row.id]).await? {
         let mut state = load_agent_state(write, agent.id).await?;
@@ -291,7 +294,7 @@ pub async fn redecide_redirected_cards(
 }
 
 /// Returns the hold on a domain's agents while the domain is in this state.
-fn hold_for_state(state: DomainState) -> Option<Hold> {
+fn hold_for_domain_state(state: DomainState) -> Option<Hold> {
     match state {
         DomainState::Lapsed => Some(Hold::DomainLapsed),
         DomainState::Disputed => Some(Hold::Disputed),
@@ -308,7 +311,7 @@ fn domain_hold_reason(state: DomainState) -> &'static str {
     }
 }
 
-fn to_claim(row: &proof::Model) -> Option<OwnershipClaim> {
+fn to_ownership_claim(row: &proof::Model) -> Option<OwnershipClaim> {
     Some(OwnershipClaim {
         method: row.method.known_value()?,
         account: row.account_id,

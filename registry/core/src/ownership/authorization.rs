@@ -8,8 +8,8 @@ use a2a_registry_store::{Executor, domains};
 
 use crate::admission::coverage::url_origin;
 use crate::error::{AppError, Result};
-use crate::ownership::dispute::{dispute_error, is_caller_dispute_party, is_disputed};
-use crate::ownership::is_provable;
+use crate::ownership::dispute::{dispute_error, is_caller_dispute_party, is_disputed_domain};
+use crate::ownership::is_provable_domain;
 use crate::visibility::caller::{Caller, CallerAccount};
 
 /// Returns the caller's account if it currently owns the domain or is a curator's. While a domain is disputed only
@@ -21,15 +21,15 @@ pub async fn require_owner_or_curator<'a>(
     now: Timestamp,
 ) -> Result<&'a CallerAccount> {
     let account = caller.require_permission(Permission::Register)?;
-    if caller.has_permission(Permission::Curate) || row.owner_at(now) == Some(account.id) {
+    if caller.has_permission(Permission::Curate) || row.domain_owner_at(now) == Some(account.id) {
         return Ok(account);
     }
-    let registered = is_disputed(row)? && row.account_id == Some(account.id);
+    let registered = is_disputed_domain(row)? && row.account_id == Some(account.id);
     if registered || is_caller_dispute_party(db, caller, row).await? {
         return Err(dispute_error(row));
     }
     let name = &row.name;
-    let needed = if is_provable(row) {
+    let needed = if is_provable_domain(row) {
         format!(
             "This requires a proof that you own {name}: run `a2a-registry domain verify {name}`."
         )
@@ -55,7 +55,7 @@ pub async fn require_whole_domain_owner<'a>(
     if caller.has_permission(Permission::Curate) || row.vouched_owner_at(now).is_none() {
         return Ok(account);
     }
-    let origin = row.origin();
+    let origin = row.domain_origin();
     let sources = domains::live_sources_by_domain(db, &[row.id]).await?;
     let is_elsewhere =
         |one: &source::Model| one.kind == SourceKind::Url && url_origin(&one.url) != origin;

@@ -1,8 +1,10 @@
 //! Challenges: the record or file that an account places to prove a domain.
 
 use a2a_card::AgentCard;
-use a2a_crawler::challenge::dns_persistent::Policy;
-use a2a_crawler::challenge::{ExpectedProof, Nonce, persistent_record, persistent_record_name};
+use a2a_crawler::challenge::dns_persistent::DnsRecordPolicy;
+use a2a_crawler::challenge::{
+    ExpectedProof, Nonce, format_persistent_dns_record, persistent_record_dns_name,
+};
 use a2a_registry_api::Challenge;
 use a2a_registry_domain::ownership::{CHALLENGE_VALIDITY, Method};
 use a2a_registry_domain::timestamp::Timestamp;
@@ -17,7 +19,7 @@ use crate::error::Result;
 use crate::sources::https_origin;
 
 /// Whether a domain can be proved, which requires a host name on port 443 (docs/ownership.md#proofs).
-pub fn is_provable(row: &domain::Model) -> bool {
+pub fn is_provable_domain(row: &domain::Model) -> bool {
     row.scheme == "https"
         && !row.name.contains(':')
         && row.name.parse::<std::net::IpAddr>().is_err()
@@ -25,7 +27,7 @@ pub fn is_provable(row: &domain::Model) -> bool {
 
 /// Explains why a domain has no challenges, and what to do instead; `None` if it can be proved.
 pub fn challenge_unavailable_reason(row: &domain::Model) -> Option<String> {
-    if is_provable(row) {
+    if is_provable_domain(row) {
         return None;
     }
     Some(format!(
@@ -80,7 +82,7 @@ pub fn account_uri(context: &AppContext, account: Uuid) -> String {
 }
 
 /// The account that a card's owner extension names (docs/ownership.md#proofs). It may not exist.
-pub fn claimed_account(context: &AppContext, card: &AgentCard) -> Option<Uuid> {
+pub fn card_claimed_owner(context: &AppContext, card: &AgentCard) -> Option<Uuid> {
     let uri = owner_extension_uri(context);
     let extension = card
         .capabilities
@@ -125,10 +127,11 @@ pub fn challenge_views(context: &AppContext, host: &str, row: &challenge::Model)
         body: None,
         expires,
     };
-    let persistent_record = persistent_record(&registry_host(context), &uri, Policy::Exact, None);
-    let [plain, _] = expected.one_off_names(host);
+    let persistent_record =
+        format_persistent_dns_record(&registry_host(context), &uri, DnsRecordPolicy::Exact, None);
+    let [plain, _] = expected.one_off_record_names(host);
     let mut views = vec![
-        record(persistent_record_name(host), persistent_record, None),
+        record(persistent_record_dns_name(host), persistent_record, None),
         record(
             plain,
             expected.one_off_record(expires.into()),
@@ -172,7 +175,8 @@ mod tests {
             let row = new_domain_row(name, "https", Timestamp(7));
             assert_eq!(row.check_due_at, host.map(|_| 7), "{name}");
         }
-        let provable = |name, scheme| is_provable(&new_domain_row(name, scheme, Timestamp(0)));
+        let provable =
+            |name, scheme| is_provable_domain(&new_domain_row(name, scheme, Timestamp(0)));
         assert!(provable("a.example", "https"));
         assert!(!provable("a.example", "http"));
         assert!(!provable("a.example:8443", "https"));

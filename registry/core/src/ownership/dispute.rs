@@ -43,7 +43,7 @@ pub async fn is_caller_dispute_party(
     Ok(is_dispute_party(row, &proofs, account.id))
 }
 
-pub fn is_disputed(row: &domain::Model) -> Result<bool, StoreError> {
+pub fn is_disputed_domain(row: &domain::Model) -> Result<bool, StoreError> {
     Ok(row.state()? == DomainState::Disputed)
 }
 

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::ownership::verify::{
     lease_due_domain_check, release_domain_check, run_leased_domain_check,
 };
-use crate::visits::networks::NetworkRecorder;
+use crate::visits::networks::DomainNetworkRecorder;
 
 /// Maximum number of concurrent checks. Each makes some DNS lookups, and as many requests as a visit.
 const CONCURRENT_CHECKS: usize = 4;
@@ -25,16 +25,16 @@ pub fn start_domain_checks(
 ) -> JoinHandle<()> {
     let mut workers = JoinSet::new();
     for _ in 0..CONCURRENT_CHECKS {
-        workers.spawn(run_check_worker(Arc::clone(context), cancel.clone()));
+        workers.spawn(run_domain_check_worker(Arc::clone(context), cancel.clone()));
     }
     tokio::spawn(async move {
         workers.join_all().await;
     })
 }
 
-async fn run_check_worker(context: Arc<AppContext>, cancel: CancellationToken) {
+async fn run_domain_check_worker(context: Arc<AppContext>, cancel: CancellationToken) {
     while !cancel.is_cancelled() {
-        match run_next_check(&context, &cancel).await {
+        match run_next_domain_check(&context, &cancel).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {
@@ -54,12 +54,12 @@ async fn run_check_worker(context: Arc<AppContext>, cancel: CancellationToken) {
 }
 
 /// Runs one due check; returns whether there was one. Its lease is always given back.
-async fn run_next_check(context: &AppContext, cancel: &CancellationToken) -> Result<bool> {
+async fn run_next_domain_check(context: &AppContext, cancel: &CancellationToken) -> Result<bool> {
     let Some(check) = lease_due_domain_check(context).await? else {
         return Ok(false);
     };
     if check.may_contact_host {
-        let networks = NetworkRecorder::default();
+        let networks = DomainNetworkRecorder::default();
         match networks.record(context, &check.domain).await {
             Ok(true) => {}
             // The address block of the domain is at its limit, and the lease was given back.

@@ -21,8 +21,8 @@ use uuid::Uuid;
 
 use crate::visibility::responsible_account;
 
-pub use challenges::{challenge_unavailable_reason, is_provable};
-pub use dispute::{dispute_error, is_dispute_party, is_disputed};
+pub use challenges::{challenge_unavailable_reason, is_provable_domain};
+pub use dispute::{dispute_error, is_dispute_party, is_disputed_domain};
 pub use owner_change::parse_owner_fingerprint;
 
 /// Whether a domain never had an owner: no proof, no owner vouch, no earlier generation, no owner fingerprint. Until
@@ -56,7 +56,9 @@ pub fn agent_owner_at(
     fingerprints: &[entity::owner_fingerprint::Model],
     now: Timestamp,
 ) -> Option<Uuid> {
-    let expired = row.vouched_owner.filter(|_| row.owner_at(now).is_none());
+    let expired = row
+        .vouched_owner
+        .filter(|_| row.domain_owner_at(now).is_none());
     if expired.is_some() && agent.owner_id == expired {
         return agent.claimed_by;
     }

@@ -11,7 +11,7 @@ use futures::future::join_all;
 
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::SYSTEM_ACTOR;
-use crate::commit::locks::begin_write_with_dependents;
+use crate::commit::locks::lock_domain_with_dependents;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::Result;
@@ -33,7 +33,7 @@ const LOOKUP_RETRY_DELAY: Duration = Duration::from_secs(60);
 pub type LeasedVisit = (domain::Model, Vec<source::Model>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FirstCheckResult {
+enum OptOutLookupResult {
     /// The domain may be visited.
     MayVisit,
     /// The domain has opted out.
@@ -43,7 +43,7 @@ enum FirstCheckResult {
 }
 
 /// Whether a domain was registered so long ago that a failed lookup of its opt-out no longer delays its visits.
-pub fn has_first_check_timed_out(row: &domain::Model, now: Timestamp) -> bool {
+pub fn is_opt_out_wait_over(row: &domain::Model, now: Timestamp) -> bool {
     now.0.saturating_sub(row.created_at) >= FIRST_CHECK_TIMEOUT
 }
 
@@ -61,19 +61,19 @@ pub async fn permitted_visits(
     let registry = registry_host(context);
     let checks = leased
         .iter()
-        .map(|visit| check_before_first_visit(context, &registry, visit));
+        .map(|visit| look_up_opt_out(context, &registry, visit));
     let checks = join_all(checks).await;
     let mut permitted = Vec::with_capacity(leased.len());
     let mut delayed = Vec::new();
     for (visit, outcome) in leased.into_iter().zip(checks) {
         let row = &visit.0;
         let stored = match outcome {
-            FirstCheckResult::MayVisit => {
+            OptOutLookupResult::MayVisit => {
                 permitted.push(visit);
                 continue;
             }
-            FirstCheckResult::OptedOut => store_opt_out(context, row).await,
-            FirstCheckResult::Unknown => Ok(()),
+            OptOutLookupResult::OptedOut => store_opt_out(context, row).await,
+            OptOutLookupResult::Unknown => Ok(()),
         };
         if let Err(error) = &stored {
             let error = error.internal.as_ref().unwrap_or(&error.public);
@@ -83,7 +83,7 @@ pub async fn permitted_visits(
                 "cannot store an opt-out; the visit is delayed"
             );
         }
-        if outcome == FirstCheckResult::OptedOut && stored.is_ok() {
+        if outcome == OptOutLookupResult::OptedOut && stored.is_ok() {
             context.store.stop_domain_visits(row.id).await?;
         } else {
             delayed.extend(row.lease.map(|lease| (row.id, lease)));
@@ -95,16 +95,16 @@ pub async fn permitted_visits(
     Ok(permitted)
 }
 
-async fn check_before_first_visit(
+async fn look_up_opt_out(
     context: &AppContext,
     registry: &str,
     (row, due): &LeasedVisit,
-) -> FirstCheckResult {
+) -> OptOutLookupResult {
     if !is_first_visit(due) {
-        return FirstCheckResult::MayVisit;
+        return OptOutLookupResult::MayVisit;
     }
     let Some(host) = domain_host(&row.name) else {
-        return FirstCheckResult::MayVisit;
+        return OptOutLookupResult::MayVisit;
     };
     let fetcher = &context.network.fetcher;
     let outcome = fetcher.check_dns_persistent(host, registry, None, context.clock.now());
@@ -112,17 +112,17 @@ async fn check_before_first_visit(
         .await
         .map_or(ChallengeResult::Failed, |check| check.result);
     match opt_out_from_result(verdict) {
-        Some(true) => FirstCheckResult::OptedOut,
-        Some(false) => FirstCheckResult::MayVisit,
+        Some(true) => OptOutLookupResult::OptedOut,
+        Some(false) => OptOutLookupResult::MayVisit,
         // The guard will always refuse this lookup.
-        None if verdict == ChallengeResult::RejectedByGuard => FirstCheckResult::MayVisit,
-        None if has_first_check_timed_out(row, context.now()) => FirstCheckResult::MayVisit,
-        None => FirstCheckResult::Unknown,
+        None if verdict == ChallengeResult::RejectedByGuard => OptOutLookupResult::MayVisit,
+        None if is_opt_out_wait_over(row, context.now()) => OptOutLookupResult::MayVisit,
+        None => OptOutLookupResult::Unknown,
     }
 }
 
 async fn store_opt_out(context: &AppContext, visited: &domain::Model) -> Result<()> {
-    let (write, mut row, followers) = begin_write_with_dependents(context, visited).await?;
+    let (write, mut row, followers) = lock_domain_with_dependents(context, visited).await?;
     row.opted_out_by.get_or_insert(OptOut::Record.into());
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     update_domain_ownership(

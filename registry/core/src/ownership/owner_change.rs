@@ -24,7 +24,7 @@ const CHANGED: &str =
 /// Begins a new ownership generation of a domain if its whole owner fingerprint has changed since a proof was last
 /// found; proofs found for accounts of the old generation then do not count. Stores the owner fingerprint if a proof
 /// was found.
-pub async fn begin_generation_on_change(
+pub async fn apply_owner_change(
     context: &AppContext,
     write: &WriteTransaction,
     row: &mut domain::Model,
@@ -67,7 +67,7 @@ pub async fn begin_generation_on_change(
     if committed.last_seq.is_none() || result.has_proof() {
         let seen_at = context.now().0;
         write
-            .upsert_domain_fingerprint(fingerprint_row(
+            .upsert_owner_fingerprint(domain_fingerprint_row(
                 row.id,
                 &old_fingerprint.merge(new_fingerprint),
                 seen_at,
@@ -119,7 +119,7 @@ pub fn parse_owner_fingerprint(row: &entity::owner_fingerprint::Model) -> OwnerF
     }
 }
 
-fn fingerprint_row(
+fn domain_fingerprint_row(
     domain_id: i64,
     fingerprint: &OwnerFingerprint,
     seen_at: i64,

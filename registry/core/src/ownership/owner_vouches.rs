@@ -54,7 +54,9 @@ pub async fn remove_owner_vouch(
 /// Whether an account exists and is enabled.
 async fn is_account_usable(db: &impl Executor, account: Uuid) -> Result<bool> {
     let account_rows = accounts::accounts_by_ids(db, &[account]).await?;
-    Ok(account_rows.iter().any(|account| account.is_active()))
+    Ok(account_rows
+        .iter()
+        .any(|account| account.is_account_active()))
 }
 
 /// Explains why the owner vouch of a domain ends; `None` while it stays, and for a domain without one.
@@ -72,7 +74,7 @@ async fn vouch_end_reason(
     if !is_account_usable(db, owner).await? {
         return Ok(Some("its account cannot be used".to_owned()));
     }
-    let proved = owner_vouches::proving_domain(db, &row.name).await?;
+    let proved = owner_vouches::domain_proving_host(db, &row.name).await?;
     Ok(proved.map(|proved| format!("{proved} is proved")))
 }
 

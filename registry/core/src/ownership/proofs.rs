@@ -28,7 +28,7 @@ pub fn proof_check_rows(
         .collect()
 }
 
-pub struct ProofChanges {
+pub struct ProofUpdateResult {
     /// Whether the proofs now cover a different set of hosts.
     pub reach_changed: bool,
     /// Whether the check decided nothing because the circuit breaker was open.
@@ -42,13 +42,13 @@ pub async fn update_proofs(
     row: &domain::Model,
     result: &DomainCheckResult,
     actor: &str,
-) -> Result<ProofChanges> {
+) -> Result<ProofUpdateResult> {
     let mut proofs = domains::valid_proofs_by_domain(write, &[row.id]).await?;
-    let mut changes = ProofChanges {
+    let mut changes = ProofUpdateResult {
         reach_changed: false,
         in_doubt: result.breaker_open && result.opted_out.is_none(),
     };
-    for ((account, method), proof_result) in strongest_results(&result.proofs) {
+    for ((account, method), proof_result) in strongest_proof_results(&result.proofs) {
         let existing = proofs
             .iter_mut()
             .find(|proof| proof.account_id == Some(account) && proof.method == method);
@@ -114,7 +114,7 @@ async fn update_proof(
 
 /// Selects the deciding result for each account and method: a proof found anywhere, else a failed check, else a wrong
 /// or missing value.
-fn strongest_results(results: &[ProofResult]) -> BTreeMap<(Uuid, Method), &ProofResult> {
+fn strongest_proof_results(results: &[ProofResult]) -> BTreeMap<(Uuid, Method), &ProofResult> {
     let weight = |outcome: ProofOutcome| match outcome {
         ProofOutcome::Held => 4,
         ProofOutcome::Bogus => 3,

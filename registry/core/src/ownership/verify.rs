@@ -12,25 +12,25 @@ use uuid::Uuid;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::committed_changes::CommittedChanges;
 use crate::commit::decision_maker::SYSTEM_ACTOR;
-use crate::commit::locks::begin_write_with_dependents;
-use crate::commit::publish::{await_searchable, commit_and_publish};
+use crate::commit::locks::lock_domain_with_dependents;
+use crate::commit::publish::{await_searchable_agents, commit_and_publish};
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::ownership::apply_check::{
     apply_check_result, pin_domain_keys, request_subdomain_checks,
 };
 use crate::ownership::challenges::{account_uri, registry_host};
-use crate::ownership::opt_out_lookup::has_first_check_timed_out;
-use crate::ownership::owner_change::begin_generation_on_change;
+use crate::ownership::opt_out_lookup::is_opt_out_wait_over;
+use crate::ownership::owner_change::apply_owner_change;
 use crate::ownership::owner_vouches::end_superseded_vouches;
 use crate::ownership::proofs::proof_check_rows;
 use crate::ownership::{
-    Claimant, DomainCheckRequest, DomainCheckResult, domain_check, is_provable,
+    Claimant, DomainCheckRequest, DomainCheckResult, domain_check, is_provable_domain,
 };
 use crate::sources::{domain_host, https_origin};
 use crate::visibility::caller::{Caller, CallerAccount};
 use crate::visits::VISIT_SPACING;
-use crate::visits::outage::is_any_breaker_open;
+use crate::visits::outage::is_breaker_open_anywhere;
 
 /// The duration of a check's lease, during which no other worker checks the domain.
 const CHECK_LEASE_DURATION: i64 = 10 * MINUTE;
@@ -50,7 +50,7 @@ pub async fn lease_due_domain_check(context: &AppContext) -> Result<Option<DueCh
         registered_before: now.plus_micros(-VISIT_SPACING).0,
         overdue_since: now.plus_micros(-CHECK_LEASE_DURATION).0,
     };
-    Ok(context.store.lease_check(&request).await?)
+    Ok(context.store.lease_due_check(&request).await?)
 }
 
 /// Runs a leased check. If the database fails, the caller gives the lease back.
@@ -62,18 +62,18 @@ pub async fn run_leased_domain_check(context: &AppContext, check: &DueCheck) -> 
     let result = run_domain_check(context, &request).await?;
     let (contacted_host, retry_after) = (result.contacted_host, result.retry_after);
     record_domain_check(context, &check.domain, result, SYSTEM_ACTOR).await?;
-    end_check_lease(context, check, contacted_host, retry_after).await
+    end_domain_check_lease(context, check, contacted_host, retry_after).await
 }
 
 /// Gives back a check that was not run or was cancelled; it is due again minutes later. If the database fails, the
 /// lease expires.
 pub async fn release_domain_check(context: &AppContext, check: &DueCheck) -> Result<()> {
-    end_check_lease(context, check, check.may_contact_host, 0).await
+    end_domain_check_lease(context, check, check.may_contact_host, 0).await
 }
 
 /// Ends the lease of a check. A host that was contacted gets no further request until the spacing of visits and its
 /// `Retry-After` have passed.
-async fn end_check_lease(
+async fn end_domain_check_lease(
     context: &AppContext,
     check: &DueCheck,
     contacted_host: bool,
@@ -110,7 +110,7 @@ pub async fn run_domain_check(
     let now = context.clock.now();
     let result = domain_check::check_domain(fetcher, &registry_host(context), request, now).await;
     Ok(DomainCheckResult {
-        breaker_open: is_any_breaker_open(context).await?,
+        breaker_open: is_breaker_open_anywhere(context).await?,
         ..result
     })
 }
@@ -123,12 +123,12 @@ pub async fn record_domain_check(
     mut result: DomainCheckResult,
     actor: &str,
 ) -> Result<Vec<proof_check::Model>> {
-    let (write, mut row, followers) = begin_write_with_dependents(context, checked).await?;
+    let (write, mut row, followers) = lock_domain_with_dependents(context, checked).await?;
     // A new owner ends proofs too; it can only be detected on port 443.
-    let owner_changes = if result.breaker_open || !is_provable(&row) {
+    let owner_changes = if result.breaker_open || !is_provable_domain(&row) {
         CommittedChanges::default()
     } else {
-        begin_generation_on_change(context, &write, &mut row, &followers, &mut result).await?
+        apply_owner_change(context, &write, &mut row, &followers, &mut result).await?
     };
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let now = change_set.now();
@@ -164,7 +164,7 @@ pub async fn record_domain_check(
         request_subdomain_checks(context, &result).await?;
     }
     let accepted = pin_domain_keys(context, &row, &result).await?;
-    await_searchable(
+    await_searchable_agents(
         context,
         &[&owner_changes, &proof_changes, &vouch_changes, &accepted],
     )
@@ -182,7 +182,7 @@ pub async fn build_domain_check_request(
     let challenges = ownership::challenges_by_domain(&context.store, &[row.id]).await?;
     let proofs = domains::valid_proofs_by_domain(&context.store, &[row.id]).await?;
     let mut claimants: Vec<Claimant> = Vec::new();
-    let proof_claims = proofs.iter().filter_map(proof_claim);
+    let proof_claims = proofs.iter().filter_map(proof_account_and_nonce);
     let challenge_claims = challenges
         .iter()
         .filter(|challenge| challenge.expires_at > now.0)
@@ -214,10 +214,10 @@ pub async fn build_domain_check_request(
     Ok(DomainCheckRequest {
         host: domain_host(&row.name).unwrap_or(&row.name).to_owned(),
         claimants,
-        proved_before: is_provable(row) && !(proofs.is_empty() && marks.is_empty()),
+        proved_before: is_provable_domain(row) && !(proofs.is_empty() && marks.is_empty()),
         all_claims: only_caller.is_none(),
         may_contact_host: true,
-        contact_if_unknown: has_first_check_timed_out(row, now),
+        contact_if_unknown: is_opt_out_wait_over(row, now),
     })
 }
 
@@ -250,6 +250,6 @@ pub async fn enforce_failed_check_limit(
 }
 
 /// The account and nonce of a proof; `true` marks it as a proof and not a challenge.
-fn proof_claim(row: &proof::Model) -> Option<(Uuid, Option<String>, bool)> {
+fn proof_account_and_nonce(row: &proof::Model) -> Option<(Uuid, Option<String>, bool)> {
     Some((row.account_id?, row.nonce.clone(), true))
 }

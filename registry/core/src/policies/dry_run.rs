@@ -11,7 +11,7 @@ use a2a_registry_store::entity::dry_run_change;
 
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::policy_sets::load_newest_set;
+use crate::policy_sets::load_newest_policy_set;
 use crate::process_state::dry_runs::policy_fingerprint;
 use crate::visibility::caller::Caller;
 
@@ -21,9 +21,13 @@ const MAX_ROWS: usize = 50_000;
 const MAX_NAMED: usize = 100;
 
 /// Returns the changes that a policy of the newest set would have made since it got its current text.
-pub async fn policy_dry_run(context: &AppContext, caller: &Caller, policy: &str) -> Result<DryRun> {
+pub async fn load_policy_dry_run(
+    context: &AppContext,
+    caller: &Caller,
+    policy: &str,
+) -> Result<DryRun> {
     caller.require_permission(Permission::SeeAll)?;
-    let set = load_newest_set(
+    let set = load_newest_policy_set(
         &context.policy_sets.compiled,
         &context.store,
         &context.rules,
@@ -42,9 +46,9 @@ pub async fn policy_dry_run(context: &AppContext, caller: &Caller, policy: &str)
         policy: selected.id.clone(),
         running: selected.mode == PolicyMode::DryRun,
         answers: rows.iter().map(dry_run_change_count).sum(),
-        days: daily_counts(&rows),
-        resources: top_counts(&rows, |row| row.resource.clone()),
-        callers: top_counts(&rows, |row| match row.caller.is_empty() {
+        days: daily_dry_run_counts(&rows),
+        resources: top_dry_run_counts(&rows, |row| row.resource.clone()),
+        callers: top_dry_run_counts(&rows, |row| match row.caller.is_empty() {
             true => "anonymous".to_owned(),
             false => row.caller.clone(),
         }),
@@ -57,7 +61,7 @@ fn dry_run_change_count(row: &dry_run_change::Model) -> u64 {
 }
 
 /// Sums the counts of each day, newest first.
-fn daily_counts(rows: &[dry_run_change::Model]) -> Vec<DryRunDay> {
+fn daily_dry_run_counts(rows: &[dry_run_change::Model]) -> Vec<DryRunDay> {
     let mut days: BTreeMap<i32, Vec<&dry_run_change::Model>> = BTreeMap::new();
     for row in rows {
         days.entry(row.day).or_default().push(row);
@@ -85,7 +89,7 @@ fn count_distinct<'a>(names: impl Iterator<Item = &'a str>) -> u64 {
 }
 
 /// Returns the names with the most answers, in descending order.
-fn top_counts(
+fn top_dry_run_counts(
     rows: &[dry_run_change::Model],
     name: impl Fn(&dry_run_change::Model) -> String,
 ) -> Vec<DryRunCount> {

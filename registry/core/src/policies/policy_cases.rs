@@ -11,12 +11,12 @@ use a2a_registry_policy::{
 use a2a_registry_store::agents;
 
 use crate::agents::policy_attributes::{agent_attributes, waived_forbid_indices};
-use crate::agents::records::load_records;
+use crate::agents::records::load_agent_records;
 use crate::agents::views::require_visible_agent;
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::policies::sets::{compile_requested_set, to_policy_text};
-use crate::policy_sets::{load_newest_set, with_current_collections};
+use crate::policy_sets::{load_newest_policy_set, with_current_collections};
 use crate::visibility::caller::Caller;
 
 const MAX_CASES: usize = 500;
@@ -38,7 +38,7 @@ pub async fn policies_test(
             with_current_collections(&context.store, set).await?
         }
         None => {
-            load_newest_set(
+            load_newest_policy_set(
                 &context.policy_sets.compiled,
                 &context.store,
                 &context.rules,
@@ -48,7 +48,7 @@ pub async fn policies_test(
     };
     let mut results = Vec::with_capacity(request.cases.len());
     for (index, case) in request.cases.iter().enumerate() {
-        let decision = evaluate_case(context, caller, &set, case)
+        let decision = evaluate_policy_case(context, caller, &set, case)
             .await
             .map_err(|error| {
                 let members = error.members.iter();
@@ -74,7 +74,7 @@ pub async fn policies_test(
     })
 }
 
-async fn evaluate_case(
+async fn evaluate_policy_case(
     context: &AppContext,
     caller: &Caller,
     set: &PolicySet,
@@ -97,7 +97,7 @@ async fn evaluate_case(
     };
     if action == Action::Register {
         let domain = case.resource.clone();
-        let matches = evaluate_blocking(set, move |set| set.match_domain(&domain)).await?;
+        let matches = evaluate_policies_blocking(set, move |set| set.match_domain(&domain)).await?;
         return Ok(set.decide(action, &principal, &matches, &BTreeSet::new()));
     }
     let missing = |error: AppError| match error.kind {
@@ -110,17 +110,18 @@ async fn evaluate_case(
         .await
         .map_err(missing)?;
     let rows = agents::agents_by_ids(&context.store, &[row.id]).await?;
-    let record = load_records(&context.store, rows).await?.pop();
+    let record = load_agent_records(&context.store, rows).await?.pop();
     let record =
         record.ok_or_else(|| AppError::invalid("/resource", "this agent has no card yet"))?;
     let known = agent_attributes(context, &record);
-    let matches = evaluate_blocking(set, move |set| set.match_agent(action, &known)).await?;
+    let matches =
+        evaluate_policies_blocking(set, move |set| set.match_agent(action, &known)).await?;
     let waived = waived_forbid_indices(context, &record, set);
     Ok(set.decide(action, &principal, &matches, &waived))
 }
 
 /// Evaluates a set on a thread that does not serve requests: a large set takes some milliseconds for each case.
-async fn evaluate_blocking(
+async fn evaluate_policies_blocking(
     set: &PolicySet,
     evaluation: impl FnOnce(&PolicySet) -> PolicyMatches + Send + 'static,
 ) -> Result<PolicyMatches> {

@@ -17,7 +17,7 @@ use crate::agents::rendering::load_rendered_agent_unfiltered;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::policies::waivers::end_expired_waivers;
-use crate::process_state::dry_runs::ObservedResponse;
+use crate::process_state::dry_runs::DryRunObservedResponse;
 
 /// The maximum interval between checks of waivers and writes of dry runs.
 const RUN_INTERVAL: Duration = Duration::from_secs(10);
@@ -80,9 +80,9 @@ async fn count_discover_dry_runs(context: &AppContext) -> Result<()> {
     let set = context.policy_sets.enforced_set();
     for shown_response in context.dry_runs.take_observations() {
         let ids: Vec<Uuid> = match &shown_response.response {
-            ObservedResponse::Agent(id) => vec![*id],
-            ObservedResponse::Agents(ids) => ids.clone(),
-            ObservedResponse::Hits(body) => {
+            DryRunObservedResponse::Agent(id) => vec![*id],
+            DryRunObservedResponse::Agents(ids) => ids.clone(),
+            DryRunObservedResponse::Hits(body) => {
                 let parsed = serde_json::from_slice::<StoredHitList>(body);
                 parsed.map_or_else(
                     |_| Vec::new(),

@@ -16,8 +16,8 @@ use crate::policies::preview_inputs::{
     ComparedAgent, ComparedCallers, load_compared_agents, load_compared_callers,
 };
 use crate::policies::set_checks::{acquire_preview_permit, sign_preview_token};
-use crate::policies::sets::{check_reason_and_token, compile_requested_set, to_policy_text};
-use crate::policy_sets::{load_newest_set, with_current_collections};
+use crate::policies::sets::{check_new_policies_fields, compile_requested_set, to_policy_text};
+use crate::policy_sets::{load_newest_policy_set, with_current_collections};
 use crate::visibility::caller::Caller;
 
 /// Number of agents that are read at once.
@@ -32,13 +32,13 @@ pub async fn policies_preview(
     new: &NewPolicies,
 ) -> Result<PolicyPreview> {
     caller.require_permission(Permission::Administer)?;
-    check_reason_and_token(new)?;
+    check_new_policies_fields(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
     let after = compile_requested_set(context, &texts).await?;
     let after = with_current_collections(&context.store, after).await?;
     let _permit = acquire_preview_permit(context)?;
     let compiled = &context.policy_sets.compiled;
-    let before = load_newest_set(compiled, &context.store, &context.rules).await?;
+    let before = load_newest_policy_set(compiled, &context.store, &context.rules).await?;
     let callers = load_compared_callers(context, &[&before, &after]).await?;
     let comparison = Arc::new(PolicySetComparison::build(before, after, callers)?);
     let mut totals = PreviewTotals::default();
@@ -69,7 +69,7 @@ pub async fn policies_preview(
 }
 
 /// The source of the matches of a policy of the new set.
-enum MatchSource {
+enum PolicyMatchSource {
     /// A policy of the old set with the same text, by its position.
     Old(u16),
     /// A policy of the set of changed policies, by its position.
@@ -82,7 +82,7 @@ struct PolicySetComparison {
     /// The policies of the new set that the old one does not have.
     changed_policies: PolicySet,
     /// The source of the matches of each policy of the new set.
-    match_sources: Vec<MatchSource>,
+    match_sources: Vec<PolicyMatchSource>,
     callers: ComparedCallers,
 }
 
@@ -108,13 +108,15 @@ impl PolicySetComparison {
             };
             let old = (0..).zip(before.policies()).find(is_same);
             match_sources.push(match old {
-                Some((index, _)) => MatchSource::Old(index),
+                Some((index, _)) => PolicyMatchSource::Old(index),
                 None => {
                     changed_texts.push(PolicyText {
                         id: policy.id.clone(),
                         text: policy.text.clone(),
                     });
-                    MatchSource::Changed(u16::try_from(changed_texts.len() - 1).unwrap_or(u16::MAX))
+                    PolicyMatchSource::Changed(
+                        u16::try_from(changed_texts.len() - 1).unwrap_or(u16::MAX),
+                    )
                 }
             });
         }
@@ -141,8 +143,8 @@ impl PolicySetComparison {
         let mut matches = PolicyMatches::default();
         for (index, origin) in (0..).zip(&self.match_sources) {
             let (from, at) = match origin {
-                MatchSource::Old(at) => (old, at),
-                MatchSource::Changed(at) => (&changed_matches, at),
+                PolicyMatchSource::Old(at) => (old, at),
+                PolicyMatchSource::Changed(at) => (&changed_matches, at),
             };
             if from.matching.contains(at) {
                 matches.matching.insert(index);

@@ -3,7 +3,7 @@
 use a2a_registry_api::limits::MAX_PREVIEW_TOKEN_CHARS;
 use a2a_registry_api::{
     NewPolicies, Policies, PoliciesAccepted, PolicyHistory, PolicySetEntry, PolicyView,
-    nonempty_parameter,
+    deserialize_nonempty_parameter,
 };
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -34,7 +34,7 @@ use crate::visibility::caller::Caller;
 #[serde(deny_unknown_fields)]
 pub struct PolicySetQuery {
     /// Number of the set; by default the newest one.
-    #[serde(default, deserialize_with = "nonempty_parameter")]
+    #[serde(default, deserialize_with = "deserialize_nonempty_parameter")]
     #[param(minimum = 0)]
     pub number: Option<u64>,
 }
@@ -138,7 +138,7 @@ pub async fn policies_put(
     precondition: &IfMatch,
 ) -> Result<PoliciesAccepted> {
     let admin = caller.require_permission(Permission::Administer)?;
-    check_reason_and_token(new)?;
+    check_new_policies_fields(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
     let set = compile_requested_set(context, &texts).await?;
     let expected_number = precondition.policy_set_number()?;
@@ -189,7 +189,7 @@ pub fn to_policy_text(new: &a2a_registry_api::NewPolicy) -> PolicyText {
 }
 
 /// Refuses a reason or preview token of invalid length.
-pub(super) fn check_reason_and_token(new: &NewPolicies) -> Result<()> {
+pub(super) fn check_new_policies_fields(new: &NewPolicies) -> Result<()> {
     check_reason(&new.reason)?;
     let token = new.preview.as_deref().unwrap_or_default();
     if token.chars().count() > MAX_PREVIEW_TOKEN_CHARS {

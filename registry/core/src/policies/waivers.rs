@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use a2a_registry_api::{NewWaiver, Waiver, WaiverList, nonempty_parameter};
+use a2a_registry_api::{NewWaiver, Waiver, WaiverList, deserialize_nonempty_parameter};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
@@ -27,7 +27,7 @@ use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::paging::{ListPage, PageRequest};
-use crate::reviews::approvers::{interested_accounts, may_decide_review, reject_excluded_decider};
+use crate::reviews::approvers::{conflicted_accounts, may_decide_review, reject_excluded_decider};
 use crate::visibility::caller::Caller;
 
 /// Maximum duration of a waiver, in days.
@@ -43,10 +43,10 @@ const BATCH: u64 = 500;
 #[serde(deny_unknown_fields)]
 pub struct WaiverQuery {
     /// Only waivers of this agent, by identifier or URN.
-    #[serde(default, deserialize_with = "nonempty_parameter")]
+    #[serde(default, deserialize_with = "deserialize_nonempty_parameter")]
     pub agent: Option<String>,
     /// Only waivers of the policy with this identifier.
-    #[serde(default, deserialize_with = "nonempty_parameter")]
+    #[serde(default, deserialize_with = "deserialize_nonempty_parameter")]
     pub policy: Option<String>,
     /// Whether to include ended waivers.
     #[serde(default)]
@@ -56,7 +56,7 @@ pub struct WaiverQuery {
     #[param(minimum = 1, maximum = 100, default = 20)]
     pub page_size: Option<u32>,
     /// `next_page_token` of the previous page.
-    #[serde(default, deserialize_with = "nonempty_parameter")]
+    #[serde(default, deserialize_with = "deserialize_nonempty_parameter")]
     pub page_token: Option<String>,
 }
 
@@ -82,7 +82,7 @@ pub async fn waiver_grant(
     let mut state = load_agent_state(&write, agent.id).await?;
     reject_excluded_decider(
         account.id,
-        &interested_accounts(&write, &context.config, &state.agent).await?,
+        &conflicted_accounts(&write, &context.config, &state.agent).await?,
     )?;
     let version = require_waivable_version(&write, &state, new, expires_at).await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
@@ -189,7 +189,7 @@ pub async fn waiver_list(
 }
 
 /// Ends a waiver; its policy applies again.
-pub async fn waiver_end(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
+pub async fn end_active_waiver(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
     let account = caller.require_permission(Permission::Curate)?;
     let row = load_active_waiver_row(context, id).await?;
     match end_waiver(context, &row, &account.name, "taken back").await? {

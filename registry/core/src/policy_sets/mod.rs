@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use a2a_registry_domain::admission_rules::{AdmissionRules, Rule};
 use a2a_registry_policy::{
-    Policy, PolicyError, PolicySet, PolicyText, PrincipalScope, cost_errors,
+    Policy, PolicyError, PolicySet, PolicyText, PrincipalScope, policy_set_cost_errors,
 };
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::{Executor, policies};
@@ -157,7 +157,7 @@ impl CompiledSetCache {
         texts: Vec<PolicyText>,
         rules: &AdmissionRules,
     ) -> Result<Result<PolicySet, Vec<PolicyError>>> {
-        let errors = cost_errors(&texts);
+        let errors = policy_set_cost_errors(&texts);
         if !errors.is_empty() {
             return Ok(Err(errors));
         }
@@ -211,7 +211,7 @@ impl CompiledSetCache {
 }
 
 /// Loads and compiles the set with the highest number; the shipped one has the number 0.
-pub async fn load_newest_set(
+pub async fn load_newest_policy_set(
     sets: &CompiledSetCache,
     db: &impl Executor,
     rules: &AdmissionRules,

@@ -61,7 +61,7 @@ impl RenderedAgent {
         is_visible_to(&caller.labels(policies), &self.visible_to)
     }
 
-    fn weight(&self) -> u32 {
+    fn cache_weight(&self) -> u32 {
         let hold_bytes = self.with_holds.as_ref().map_or(0, |one| one.body.len());
         let labels: usize = self.visible_to.iter().map(String::len).sum();
         let bytes = self.without_holds.body.len() + hold_bytes + labels + ENTRY_OVERHEAD_BYTES;
@@ -83,7 +83,7 @@ impl AgentCache {
         Self {
             entries: Cache::builder()
                 .max_capacity(megabytes * 1024 * 1024)
-                .weigher(|_, agent: &Arc<RenderedAgent>| agent.weight())
+                .weigher(|_, agent: &Arc<RenderedAgent>| agent.cache_weight())
                 .time_to_idle(CACHE_IDLE_TTL)
                 .build(),
             max_age,

@@ -11,7 +11,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use time::OffsetDateTime;
 
 use crate::config::CrawlerConfig;
-use crate::process_state::outage::Outage;
+use crate::process_state::outage::CrawlOutage;
 
 #[derive(Debug)]
 pub struct CrawlState {
@@ -21,7 +21,7 @@ pub struct CrawlState {
     pub counted_at: AtomicI64,
     pub breaker: Mutex<CircuitBreaker>,
     /// The outage in the database, as this process last read it.
-    pub outage: Mutex<Option<Outage>>,
+    pub outage: Mutex<Option<CrawlOutage>>,
     /// When this process last stored the time of a crawl; the lowest number before the first one.
     pub crawl_stored_at: AtomicI64,
     /// When this process last logged that it has no file descriptors left; the lowest number before the first time.
@@ -30,7 +30,7 @@ pub struct CrawlState {
 
 impl CrawlState {
     /// Makes the state; `outage` is the outage in the database.
-    pub fn new(config: &CrawlerConfig, now: OffsetDateTime, outage: Option<Outage>) -> Self {
+    pub fn new(config: &CrawlerConfig, now: OffsetDateTime, outage: Option<CrawlOutage>) -> Self {
         Self {
             pace: CrawlRateLimits {
                 min_backlog_rate: config.least_rate,
@@ -54,7 +54,7 @@ impl CrawlState {
             CircuitBreaker::new_open(since);
     }
 
-    pub fn lock_outage(&self) -> MutexGuard<'_, Option<Outage>> {
+    pub fn lock_outage(&self) -> MutexGuard<'_, Option<CrawlOutage>> {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

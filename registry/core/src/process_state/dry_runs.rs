@@ -39,11 +39,11 @@ pub struct DryRunObservation {
     pub principal: Principal,
     /// The account, which sees its own agents regardless of policies.
     pub account: Option<Uuid>,
-    pub response: ObservedResponse,
+    pub response: DryRunObservedResponse,
 }
 
 #[derive(Debug, Clone)]
-pub enum ObservedResponse {
+pub enum DryRunObservedResponse {
     Agent(Uuid),
     /// The response to a search.
     Hits(Bytes),
@@ -63,7 +63,7 @@ impl DryRunCounters {
         &self,
         set: &PolicySet,
         caller: &Caller,
-        response: impl FnOnce() -> ObservedResponse,
+        response: impl FnOnce() -> DryRunObservedResponse,
     ) {
         if !set.has_dry_run(Action::Discover) || caller.has_permission(Permission::SeeAll) {
             return;

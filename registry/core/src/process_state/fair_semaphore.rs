@@ -117,7 +117,7 @@ impl FairSemaphore {
             .enqueue(key, WaitingRequest::Permit(request))?
             .is_some()
         {
-            return Ok(self.permit(key));
+            return Ok(self.make_permit(key));
         }
         permit.await.map_err(|_| QueueFull::CallerLimit)
     }
@@ -130,7 +130,7 @@ impl FairSemaphore {
         work: Box<dyn QueuedWork>,
     ) -> Result<(), QueueFull> {
         if let Some(WaitingRequest::Work(work)) = self.enqueue(key, WaitingRequest::Work(work))? {
-            self.permit(key).start_work(work);
+            self.make_permit(key).start_work(work);
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ impl FairSemaphore {
     }
 
     /// Makes the permit that the state already counts for this caller.
-    fn permit(self: &Arc<Self>, key: CallerKey) -> FairPermit {
+    fn make_permit(self: &Arc<Self>, key: CallerKey) -> FairPermit {
         FairPermit {
             semaphore: Arc::clone(self),
             key: Some(key),
@@ -273,7 +273,7 @@ impl FairPermit {
             // The lock is released by now: if the client has just disconnected, the permit is dropped, which passes it
             // on again.
             WaitingRequest::Permit(request) => {
-                drop(request.send(self.semaphore.permit(key)));
+                drop(request.send(self.semaphore.make_permit(key)));
                 None
             }
             WaitingRequest::Work(work) => {

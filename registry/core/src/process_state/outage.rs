@@ -12,17 +12,17 @@ pub const MAX_OUTAGE_AGE: i64 = 2 * DAY;
 
 /// The outage that the database holds after a commit.
 #[derive(Debug)]
-pub struct StoredOutage(pub Option<Outage>);
+pub struct StoredCrawlOutage(pub Option<CrawlOutage>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outage {
+pub struct CrawlOutage {
     /// When the circuit breaker opened.
     pub since: Timestamp,
     /// When the circuit breaker was last stored as open.
     pub stored_at: Timestamp,
 }
 
-impl Outage {
+impl CrawlOutage {
     /// Loads the stored outage, if it is still valid.
     pub async fn load(store: &Store, now: Timestamp) -> Result<Option<Self>, StoreError> {
         let text = setting_value(store, OUTAGE_SETTING)

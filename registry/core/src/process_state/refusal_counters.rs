@@ -8,7 +8,7 @@ use a2a_crawler::address_block::enclosing_address_block;
 use a2a_registry_domain::timestamp::Timestamp;
 use ipnet::IpNet;
 
-use crate::error::RefusalReason;
+use crate::error::CredentialRefusal;
 
 /// The target of log lines about refused credentials and sign-ins.
 pub const SIGN_IN_LOG: &str = "sign_in";
@@ -72,7 +72,12 @@ pub struct CredentialRefusalSummary {
 
 impl CredentialRefusalCounters {
     /// Counts a refusal; returns whether it is to be logged individually.
-    pub fn record(&self, now: Timestamp, address: Option<IpAddr>, reason: RefusalReason) -> bool {
+    pub fn record(
+        &self,
+        now: Timestamp,
+        address: Option<IpAddr>,
+        reason: CredentialRefusal,
+    ) -> bool {
         let mut counts = self.lock();
         counts.since.get_or_insert(now);
         let lines_left = counts.logged_lines < MAX_LOG_LINES;
@@ -141,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    const REASON: RefusalReason = RefusalReason::UnknownToken;
+    const REASON: CredentialRefusal = CredentialRefusal::UnknownToken;
 
     fn address(network: u32, host: u8) -> Option<IpAddr> {
         Some(IpAddr::from((network << 8 | u32::from(host)).to_be_bytes()))
@@ -153,7 +158,7 @@ mod tests {
         assert_eq!(refusals.take_summary(), None);
         refusals.record(Timestamp(7), address(1, 1), REASON);
         refusals.record(Timestamp(8), address(1, 2), REASON);
-        refusals.record(Timestamp(8), address(1, 2), RefusalReason::TooMany);
+        refusals.record(Timestamp(8), address(1, 2), CredentialRefusal::TooMany);
         refusals.record(Timestamp(9), address(2, 1), REASON);
         refusals.record(Timestamp(9), None, REASON);
         let summary = refusals.take_summary().unwrap();

@@ -68,14 +68,14 @@ impl TaskWatcher {
 /// many as open requests.
 #[derive(Debug, Default)]
 pub struct TaskInsertQueue {
-    queue: Mutex<Vec<QueuedTask>>,
+    queue: Mutex<Vec<QueuedTaskInsert>>,
     /// The holder of this lock stores the tasks that are queued by then.
     pub insert_lock: tokio::sync::Mutex<()>,
 }
 
 /// A new task, and the channel that reports that it is stored.
 #[derive(Debug)]
-pub struct QueuedTask {
+pub struct QueuedTaskInsert {
     pub row: a2a_task::Model,
     pub stored: oneshot::Sender<Result<()>>,
 }
@@ -85,12 +85,12 @@ impl TaskInsertQueue {
     pub fn add(&self, row: a2a_task::Model) -> oneshot::Receiver<Result<()>> {
         let (stored, receiver) = oneshot::channel();
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.push(QueuedTask { row, stored });
+        queue.push(QueuedTaskInsert { row, stored });
         receiver
     }
 
     /// The longest-waiting tasks, as many as fit in one transaction.
-    pub fn take_batch(&self) -> Vec<QueuedTask> {
+    pub fn take_batch(&self) -> Vec<QueuedTaskInsert> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = 0;
         let sizes = queue.iter().map(|new| new.bytes());
@@ -104,7 +104,7 @@ impl TaskInsertQueue {
     }
 }
 
-impl QueuedTask {
+impl QueuedTaskInsert {
     /// The estimated size of the task in bytes, from its large columns.
     fn bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);

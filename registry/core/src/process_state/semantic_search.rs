@@ -22,7 +22,7 @@ const QUERY_CACHE_MEGABYTES: u64 = 16;
 const MAX_CONCURRENT_ENCODES: usize = 8;
 
 /// The mode of a response to this request.
-pub const fn request_search_mode(request: &SearchRequest) -> SearchMode {
+pub const fn search_request_mode(request: &SearchRequest) -> SearchMode {
     match &request.semantic {
         None => SearchMode::Lexical,
         Some(semantic) if semantic.semantic_only => SearchMode::Semantic,
@@ -132,7 +132,7 @@ impl SemanticSearchState {
         let vector = self.query_vector(caller, &serving, text).await?;
         Some(QueryEmbedding {
             vectors_version: (
-                serving.vectors.store_id(),
+                serving.vectors.unique_id(),
                 serving.vectors.snapshot().version(),
                 serving.cutoff.to_bits(),
             ),
@@ -151,7 +151,7 @@ impl SemanticSearchState {
         serving: &ServingModel,
         text: String,
     ) -> Option<Arc<[f32]>> {
-        let key = (serving.vectors.store_id(), text);
+        let key = (serving.vectors.unique_id(), text);
         if let Some(cached) = self.query_vectors.get(&key) {
             return Some(cached);
         }

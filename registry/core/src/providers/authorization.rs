@@ -114,7 +114,7 @@ impl IdentityProvider {
     }
 
     /// Determines the person who has signed in from the response to an attempt.
-    pub async fn signed_in(
+    pub async fn complete_sign_in(
         self: &Arc<Self>,
         attempt: &SignInAttemptSecrets<'_>,
         response: &AuthorizationResponse,

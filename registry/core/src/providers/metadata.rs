@@ -41,7 +41,7 @@ pub(super) async fn fetch_provider_metadata(
         issuer.trim_end_matches('/')
     );
     let address = Url::parse(&address).map_err(|error| error.to_string())?;
-    let metadata_json = get_bytes(fetcher, &address, MAX_METADATA_BYTES).await?;
+    let metadata_json = fetch_bytes(fetcher, &address, MAX_METADATA_BYTES).await?;
     let metadata: ProviderMetadata = serde_json::from_slice(&metadata_json)
         .map_err(|error| format!("{address} is not the metadata of a provider: {error}"))?;
     if metadata.issuer != issuer {
@@ -58,7 +58,7 @@ pub(super) async fn fetch_provider_metadata(
             return Err(format!("an endpoint in {address} is rejected: {refusal}"));
         }
     }
-    let keys = get_bytes(fetcher, &metadata.jwks_uri, MAX_KEY_SET_BYTES).await?;
+    let keys = fetch_bytes(fetcher, &metadata.jwks_uri, MAX_KEY_SET_BYTES).await?;
     let keys =
         KeySet::from_jwks(&keys).map_err(|error| format!("{}: {error}", metadata.jwks_uri))?;
     if keys.is_empty() {
@@ -67,7 +67,7 @@ pub(super) async fn fetch_provider_metadata(
     Ok(Arc::new(ProviderMetadataAndKeys { metadata, keys }))
 }
 
-async fn get_bytes(fetcher: &Fetcher, address: &Url, body: usize) -> Result<Vec<u8>, String> {
+async fn fetch_bytes(fetcher: &Fetcher, address: &Url, body: usize) -> Result<Vec<u8>, String> {
     let options = GetOptions {
         max_redirects: 0,
         max_body_bytes: body,

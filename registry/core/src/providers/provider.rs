@@ -14,7 +14,7 @@ use arc_swap::ArcSwapOption;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-use crate::config::ProviderConfig;
+use crate::config::IdentityProviderConfig;
 use crate::error::{AppError, Result};
 use crate::providers::access_token;
 use crate::providers::id_token::{self, ExpectedClaims};
@@ -34,14 +34,14 @@ const FIRST_QUERY_INTERVAL: Duration = Duration::from_secs(5);
 
 pub struct IdentityProvider {
     name: String,
-    pub(super) config: ProviderConfig,
+    pub(super) config: IdentityProviderConfig,
     pub(super) client_secret: Option<String>,
     pub(super) client_password: Option<ClientSecretBasic>,
     pub(super) fetcher: Arc<Fetcher>,
     pub(super) clock: Arc<dyn Clock>,
     cached: ArcSwapOption<ProviderMetadataAndKeys>,
     /// Locked while the provider is queried, so that there is only one query at a time.
-    refresh_state: Mutex<RefreshState>,
+    refresh_state: Mutex<MetadataRefreshState>,
 }
 
 impl std::fmt::Debug for IdentityProvider {
@@ -53,7 +53,7 @@ impl std::fmt::Debug for IdentityProvider {
 }
 
 #[derive(Debug, Default)]
-struct RefreshState {
+struct MetadataRefreshState {
     /// When the last request began, and its error if it failed.
     last_request: Option<(Duration, Option<String>)>,
     /// When the last successful request began.
@@ -67,7 +67,7 @@ struct RefreshState {
 impl IdentityProvider {
     pub(super) fn new(
         name: &str,
-        config: &ProviderConfig,
+        config: &IdentityProviderConfig,
         fetcher: Arc<Fetcher>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, String> {
@@ -140,7 +140,7 @@ impl IdentityProvider {
 
     async fn refresh_locked(
         &self,
-        refresh_state: &mut RefreshState,
+        refresh_state: &mut MetadataRefreshState,
         requested_at: Duration,
     ) -> Result<Arc<ProviderMetadataAndKeys>> {
         if let Some((begun, failure)) = &refresh_state.last_request

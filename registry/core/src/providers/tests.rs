@@ -22,7 +22,7 @@ use url::Url;
 use super::id_token::ExpectedClaims;
 use super::token_subject::{ClaimCompleteness, MAX_GROUP_NAME_BYTES, MAX_GROUPS};
 use super::*;
-use crate::config::{ProviderConfig, RequiredClaimConfig};
+use crate::config::{IdentityProviderConfig, RequiredClaimConfig};
 use crate::error::ErrorKind;
 
 const NOW: i64 = 2_000_000_000;
@@ -146,8 +146,8 @@ fn an_access_token_is_refused_for_each_thing_that_is_wrong() {
     assert_eq!(none, Err(Audience));
 }
 
-fn config() -> ProviderConfig {
-    ProviderConfig {
+fn config() -> IdentityProviderConfig {
+    IdentityProviderConfig {
         issuer: ISSUER.into(),
         client_id: "registry".into(),
         audiences: vec!["registry".into()],
@@ -156,11 +156,15 @@ fn config() -> ProviderConfig {
             claim: "groups".into(),
             values: vec!["staff".into(), "true".into()],
         }),
-        ..ProviderConfig::default()
+        ..IdentityProviderConfig::default()
     }
 }
 
-fn held(config: &ProviderConfig, changes: Value, access: bool) -> Result<AccountGrant, ErrorKind> {
+fn held(
+    config: &IdentityProviderConfig,
+    changes: Value,
+    access: bool,
+) -> Result<AccountGrant, ErrorKind> {
     let completeness = match access {
         true => ClaimCompleteness::AccessToken,
         false => ClaimCompleteness::Complete,
@@ -186,12 +190,12 @@ fn nobody_enters_but_by_what_is_required() {
         let refused = held(&config(), json!({"groups": groups}), false);
         assert_eq!(refused, Err(ErrorKind::Forbidden), "{groups}");
     }
-    let nobody = ProviderConfig {
+    let nobody = IdentityProviderConfig {
         require: None,
         ..config()
     };
     assert_eq!(held(&nobody, json!({}), false), Err(ErrorKind::Forbidden));
-    let no_role = ProviderConfig {
+    let no_role = IdentityProviderConfig {
         default_roles: Vec::new(),
         ..config()
     };
@@ -201,7 +205,11 @@ fn nobody_enters_but_by_what_is_required() {
 }
 
 /// Whether claims are refused, and if so whether that ends the access of an account.
-fn ends_access(config: &ProviderConfig, changes: Value, of: ClaimCompleteness) -> Option<bool> {
+fn ends_access(
+    config: &IdentityProviderConfig,
+    changes: Value,
+    of: ClaimCompleteness,
+) -> Option<bool> {
     let found = token_subject::build_token_subject("corp", config, &claims(changes), NOW, of);
     found
         .unwrap()
@@ -261,7 +269,7 @@ fn claims_end_access_only_where_they_say_enough() {
         assert!(!found.grant.unwrap_err().ends_access, "{of:?}");
     }
     // Too many groups, while another claim admits the person.
-    let by_kind = ProviderConfig {
+    let by_kind = IdentityProviderConfig {
         require: Some(RequiredClaimConfig {
             claim: "kind".into(),
             values: vec!["employee".into()],
@@ -272,7 +280,7 @@ fn claims_end_access_only_where_they_say_enough() {
     let many = json!({"kind": "employee", "groups": many});
     assert_eq!(ends_access(&by_kind, many, Complete), Some(false));
     // No role counts as not admitted, if the groups are known.
-    let no_role = ProviderConfig {
+    let no_role = IdentityProviderConfig {
         default_roles: Vec::new(),
         ..by_kind
     };
@@ -285,7 +293,7 @@ fn claims_end_access_only_where_they_say_enough() {
     );
     assert_eq!(ends_access(&no_role, silent, Complete), Some(true));
     // A missing `require` in the configuration ends nothing.
-    let nobody = ProviderConfig {
+    let nobody = IdentityProviderConfig {
         require: None,
         ..config()
     };
@@ -296,7 +304,7 @@ fn claims_end_access_only_where_they_say_enough() {
 /// they are required to be admitted.
 #[test]
 fn a_claim_that_is_null_is_as_one_that_is_left_out() {
-    let by_kind = ProviderConfig {
+    let by_kind = IdentityProviderConfig {
         require: Some(RequiredClaimConfig {
             claim: "kind".into(),
             values: vec!["employee".into()],
@@ -323,7 +331,7 @@ fn a_claim_that_is_null_is_as_one_that_is_left_out() {
 /// Entra sends up to 200 groups, of which few matter.
 #[test]
 fn the_limit_of_groups_holds_for_those_that_are_selected() {
-    let selecting = |entries: &[&str]| ProviderConfig {
+    let selecting = |entries: &[&str]| IdentityProviderConfig {
         select_groups: entries.iter().map(ToString::to_string).collect(),
         ..config()
     };
@@ -333,7 +341,7 @@ fn the_limit_of_groups_holds_for_those_that_are_selected() {
     groups.push("x".repeat(MAX_GROUP_NAME_BYTES + 1));
     let entry = held(&some, json!({"groups": groups}), false).unwrap();
     assert_eq!(entry.groups.unwrap(), ["a2a-", "a2a-x", "leads"]);
-    assert!(entry.roles.has(Role::Curator));
+    assert!(entry.roles.contains(Role::Curator));
     // `require` checks the whole claim.
     let none = selecting(&["a2a-*"]);
     let entry = held(&none, json!({}), false).unwrap();
@@ -349,7 +357,7 @@ fn the_limit_of_groups_holds_for_those_that_are_selected() {
 
 #[test]
 fn groups_that_a_provider_leaves_out_are_refused_with_what_to_configure() {
-    let by_kind = ProviderConfig {
+    let by_kind = IdentityProviderConfig {
         require: Some(RequiredClaimConfig {
             claim: "kind".into(),
             values: vec!["employee".into()],
@@ -376,7 +384,7 @@ fn groups_that_a_provider_leaves_out_are_refused_with_what_to_configure() {
         }
     }
     // A statement about `groups` says nothing about another claim.
-    let by_roles = ProviderConfig {
+    let by_roles = IdentityProviderConfig {
         groups_claim: "roles".into(),
         ..by_kind
     };
@@ -390,7 +398,7 @@ fn groups_are_those_of_the_claim_and_give_the_roles_of_the_map() {
     let lead = held(&config(), lead, false).unwrap();
     assert_eq!(lead.groups.unwrap(), ["leads", "staff"]);
     assert_eq!(lead.roles.to_string(), "reader,curator");
-    let apart = ProviderConfig {
+    let apart = IdentityProviderConfig {
         groups_claim: "teams".into(),
         ..config()
     };
@@ -543,7 +551,7 @@ impl Site {
         };
         let resolver = Arc::new(EmptyResolver);
         let fetcher = Fetcher::new(fetcher, resolver, Arc::clone(&clock)).unwrap();
-        let config = ProviderConfig {
+        let config = IdentityProviderConfig {
             issuer: self.issuer.clone(),
             ..config()
         };
@@ -700,7 +708,7 @@ async fn the_document_of_another_issuer_is_worth_nothing() {
     let site = Site::start().await;
     let clock: Arc<dyn Clock> = site.clock.clone();
     let genuine = site.provider();
-    let config = ProviderConfig {
+    let config = IdentityProviderConfig {
         issuer: format!("{}/", site.issuer),
         ..config()
     };

@@ -4,7 +4,7 @@ use a2a_registry_domain::role::Roles;
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 
-use crate::config::ProviderConfig;
+use crate::config::IdentityProviderConfig;
 use crate::error::Result;
 use crate::providers::token_rejection::TokenRejection;
 
@@ -63,7 +63,7 @@ pub(super) enum ClaimCompleteness {
 /// Builds the holder of a token from these verified claims.
 pub(super) fn build_token_subject(
     name: &str,
-    config: &ProviderConfig,
+    config: &IdentityProviderConfig,
     claims: &Map<String, Value>,
     issued_at: i64,
     completeness: ClaimCompleteness,
@@ -87,7 +87,7 @@ pub(super) fn build_token_subject(
 
 fn evaluate_account_grant(
     name: &str,
-    config: &ProviderConfig,
+    config: &IdentityProviderConfig,
     claims: &Map<String, Value>,
     subject: &str,
     completeness: ClaimCompleteness,
@@ -119,7 +119,7 @@ fn evaluate_account_grant(
 
 /// Refuses claims that do not satisfy `require`.
 fn check_required_claim(
-    config: &ProviderConfig,
+    config: &IdentityProviderConfig,
     claims: &Map<String, Value>,
     completeness: ClaimCompleteness,
 ) -> Result<(), GrantRejection> {
@@ -197,7 +197,7 @@ fn is_claim_omitted(claims: &Map<String, Value>, name: &str) -> bool {
 /// Returns the selected groups of a claim, in order. A group that cannot be stored makes the whole claim invalid:
 /// if the group were left out, a policy that forbids something to its members would not apply.
 fn selected_groups(
-    config: &ProviderConfig,
+    config: &IdentityProviderConfig,
     claim: Option<&Value>,
 ) -> Result<Vec<String>, GrantRejection> {
     let group_count = match claim {

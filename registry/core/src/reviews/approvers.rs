@@ -13,18 +13,18 @@ use crate::error::{AppError, Result};
 
 /// The accounts that may not decide on an agent because they have an interest in it: its owner, its submitter and the
 /// registrants of its sources. Empty while four-eyes is off.
-pub async fn interested_accounts(
+pub async fn conflicted_accounts(
     db: &impl Executor,
     config: &Config,
     agent: &agent::Model,
 ) -> Result<BTreeSet<Uuid>> {
     let mut by_agent =
-        interested_accounts_by_agent(db, config, std::slice::from_ref(agent)).await?;
+        conflicted_accounts_by_agent(db, config, std::slice::from_ref(agent)).await?;
     Ok(by_agent.remove(&agent.id).unwrap_or_default())
 }
 
 /// The interested accounts of several agents, by agent.
-pub async fn interested_accounts_by_agent(
+pub async fn conflicted_accounts_by_agent(
     db: &impl Executor,
     config: &Config,
     agents: &[agent::Model],
@@ -75,7 +75,7 @@ pub async fn excluded_deciders_by_review(
     agents: &[agent::Model],
     reviews: &[review::Model],
 ) -> Result<HashMap<Uuid, BTreeSet<Uuid>>> {
-    let interested = interested_accounts_by_agent(db, config, agents).await?;
+    let interested = conflicted_accounts_by_agent(db, config, agents).await?;
     let mut excluded = HashMap::new();
     for review in reviews {
         if !agents.iter().any(|agent| agent.id == review.agent_id) {
@@ -104,25 +104,25 @@ pub fn reject_excluded_decider(account: Uuid, excluded: &BTreeSet<Uuid>) -> Resu
 
 /// Whether an account may decide now. An account with a role that only a later build knows may not.
 pub fn may_decide_review(account: &account::Model, excluded: &BTreeSet<Uuid>) -> bool {
-    let decides = account.roles().is_ok_and(|roles| {
+    let decides = account.account_roles().is_ok_and(|roles| {
         roles
             .iter()
             .any(|role| role.has_permission(Permission::Approve))
     });
-    account.is_active() && decides && !excluded.contains(&account.id)
+    account.is_account_active() && decides && !excluded.contains(&account.id)
 }
 
 /// Whether an account may use break-glass now: it decides reviews and is an admin.
 pub fn may_break_glass(account: &account::Model) -> bool {
-    let Ok(roles) = account.roles() else {
+    let Ok(roles) = account.account_roles() else {
         return false;
     };
     let may = |permission| roles.iter().any(|role| role.has_permission(permission));
-    account.is_active() && may(Permission::Approve) && may(Permission::Administer)
+    account.is_account_active() && may(Permission::Approve) && may(Permission::Administer)
 }
 
 /// The accounts of these approvals that may decide now. Only their approvals count.
-pub async fn counting_approvers(
+pub async fn eligible_approvers(
     db: &impl Executor,
     approvals: &[review_approval::Model],
     excluded: &BTreeSet<Uuid>,

@@ -19,11 +19,11 @@ use crate::admission::policies::update_policy_hold;
 use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::{DecisionMaker, check_reason};
-use crate::commit::publish::{await_searchable, commit_and_publish};
+use crate::commit::publish::{await_searchable_agents, commit_and_publish};
 use crate::commit::secondary_reviews::NewSecondaryReview;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::reviews::approvers::{counting_approvers, excluded_deciders, may_break_glass};
+use crate::reviews::approvers::{eligible_approvers, excluded_deciders, may_break_glass};
 use crate::reviews::decisions::{lock_open_review, require_reviewed_version};
 use crate::reviews::notes::first_comment;
 use crate::reviews::recertification::reject_unserved_content;
@@ -86,9 +86,9 @@ pub async fn approve_by_break_glass(
     // The review's row must exist before rows that refer to it.
     let committed = change_set.write(&write).await?;
     write.insert_break_glass(row).await?;
-    write.insert_comment(comment).await?;
+    write.insert_review_comment(comment).await?;
     commit_and_publish(context, write, [&committed]).await?;
-    await_searchable(context, &[&committed]).await;
+    await_searchable_agents(context, &[&committed]).await;
     review_view(
         context,
         load_review_row(context, confirmation_review).await?,
@@ -166,7 +166,7 @@ async fn reject_needless_break_glass(
         return Ok(());
     }
     let approvals = review_notes::approvals_by_review(write, &[review.id]).await?;
-    let mut counted = counting_approvers(write, &approvals, &excluded).await?;
+    let mut counted = eligible_approvers(write, &approvals, &excluded).await?;
     counted.insert(account);
     let governance = &context.config.governance;
     let needed = governance.approvals_needed(review.kind()?, review.change_class()?);

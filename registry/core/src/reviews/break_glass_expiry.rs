@@ -146,7 +146,12 @@ pub(super) async fn revert_break_glass(
     );
     if break_glass.asked == ReviewKind::Recertification {
         for hold in parse_lifted_holds(break_glass) {
-            change_set.place_hold(state, hold, &approver.actor, revert_reason(&approver));
+            change_set.place_hold(
+                state,
+                hold,
+                &approver.actor,
+                break_glass_revert_reason(&approver),
+            );
         }
         open_recertification(write, change_set, state).await?;
     } else {
@@ -181,7 +186,12 @@ async fn revert_version(
         .into_iter()
         .filter(|hold| !ends(hold))
     {
-        change_set.place_hold(state, hold, &approver.actor, revert_reason(approver));
+        change_set.place_hold(
+            state,
+            hold,
+            &approver.actor,
+            break_glass_revert_reason(approver),
+        );
     }
     change_set.retarget_recertification(state);
     if newest != Some(break_glass.version_id) {
@@ -226,7 +236,7 @@ fn parse_lifted_holds(break_glass: &break_glass::Model) -> Vec<Hold> {
         .collect()
 }
 
-fn revert_reason(approver: &DecisionMaker) -> &str {
+fn break_glass_revert_reason(approver: &DecisionMaker) -> &str {
     approver
         .reason
         .as_deref()

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::commit::committed_changes::CommittedChanges;
 use crate::commit::decision_maker::check_reason;
-use crate::commit::publish::await_searchable;
+use crate::commit::publish::await_searchable_agents;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::reviews::decisions::{ReviewAction, decide_review};
@@ -42,7 +42,7 @@ pub async fn review_decide_all(
         .iter()
         .filter_map(|(_, one)| one.as_ref().ok())
         .collect();
-    await_searchable(context, &written).await;
+    await_searchable_agents(context, &written).await;
     let mut results = Vec::with_capacity(outcomes.len());
     for (id, outcome) in outcomes {
         let review = match outcome {

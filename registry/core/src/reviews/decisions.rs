@@ -18,11 +18,11 @@ use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::committed_changes::CommittedChanges;
 use crate::commit::decision_maker::{DecisionMaker, check_reason};
-use crate::commit::publish::{await_searchable, commit_and_await_index, commit_and_publish};
+use crate::commit::publish::{await_searchable_agents, commit_and_await_index, commit_and_publish};
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::reviews::approvers::{
-    counting_approvers, excluded_deciders, may_decide_review, reject_excluded_decider,
+    eligible_approvers, excluded_deciders, may_decide_review, reject_excluded_decider,
 };
 use crate::reviews::break_glass_expiry::{
     break_glass_of_review, reject_expired_break_glass, revert_break_glass,
@@ -64,7 +64,7 @@ async fn decide_review_and_wait(
     action: ReviewAction,
 ) -> Result<Review> {
     let committed = decide_review(context, caller, id, decision, action).await?;
-    await_searchable(context, &[&committed]).await;
+    await_searchable_agents(context, &[&committed]).await;
     review_view(context, load_review_row(context, id).await?).await
 }
 
@@ -103,7 +103,7 @@ pub(super) async fn decide_review(
                 .await?;
         }
         ReviewAction::Approve => {
-            case.count_approval(context, &write, &mut change_set, &mut state, &excluded)
+            case.record_approval(context, &write, &mut change_set, &mut state, &excluded)
                 .await?;
         }
     }
@@ -123,7 +123,7 @@ struct ReviewDecisionContext<'a> {
 
 impl ReviewDecisionContext<'_> {
     /// Counts an approval, and concludes the review if it was the last one needed.
-    async fn count_approval(
+    async fn record_approval(
         &self,
         context: &AppContext,
         write: &WriteTransaction,
@@ -133,7 +133,7 @@ impl ReviewDecisionContext<'_> {
     ) -> Result<()> {
         let review = self.review;
         let approvals = review_notes::approvals_by_review(write, &[review.id]).await?;
-        let mut counted = counting_approvers(write, &approvals, excluded).await?;
+        let mut counted = eligible_approvers(write, &approvals, excluded).await?;
         let is_new = counted.insert(self.account.id);
         let governance = &context.config.governance;
         let needed = governance.approvals_needed(review.kind()?, review.change_class()?);
@@ -151,7 +151,7 @@ impl ReviewDecisionContext<'_> {
             at: change_set.now().0,
             counted: None,
         };
-        write.upsert_approval(row).await?;
+        write.upsert_review_approval(row).await?;
         if is_enough {
             let counted: Vec<Uuid> = counted.into_iter().collect();
             write.record_counted_approvals(review.id, &counted).await?;
@@ -232,7 +232,7 @@ pub async fn approval_withdraw(context: &AppContext, caller: &Caller, id: Uuid) 
     let account = caller.require_permission(Permission::Approve)?;
     let write = context.store.begin_write().await?;
     let (_, state) = lock_open_review(&write, id, "changed").await?;
-    if !write.delete_approval(id, account.id).await? {
+    if !write.delete_review_approval(id, account.id).await? {
         return Err(AppError::conflict("You have not approved this review."));
     }
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::agents::diff::diff_versions;
 use crate::agents::documents::card_interfaces;
 use crate::agents::policy_attributes::{agent_attributes, matching_custom_policies};
-use crate::agents::records::load_records;
+use crate::agents::records::load_agent_records;
 use crate::agents::similar::find_similar_agents;
 use crate::agents::views::{
     break_glass_view, load_domain_key_binding, sponsor_name, version_findings,
@@ -162,7 +162,7 @@ async fn policies_matching_review(
 ) -> Result<Vec<MatchingPolicy>> {
     // Owners may read their reviews, but not the registry's policies.
     let sees_policies = caller.has_permission(Permission::SeeAll);
-    let record = load_records(&context.store, vec![agent.clone()])
+    let record = load_agent_records(&context.store, vec![agent.clone()])
         .await?
         .pop();
     let Some(mut record) = record.filter(|_| sees_policies) else {
@@ -191,7 +191,8 @@ async fn earlier_decisions(
 ) -> Result<Vec<EarlierDecision>> {
     let ids = [row.agent_id];
     let rows =
-        decisions::decisions_since(&context.store, &ids, i64::MIN, MAX_EARLIER_DECISIONS).await?;
+        decisions::decisions_on_agents_since(&context.store, &ids, i64::MIN, MAX_EARLIER_DECISIONS)
+            .await?;
     let view = |made: decision::Model| EarlierDecision {
         approved: made.approved,
         same_content: made.content_digest == reviewed.content_digest,
@@ -227,7 +228,7 @@ async fn domain_proofs(
     };
     let now = context.now();
     let access = DomainAccess::for_caller(caller, &row, &[], &[], true, now);
-    let owner: Vec<Uuid> = row.owner_at(now).into_iter().collect();
+    let owner: Vec<Uuid> = row.domain_owner_at(now).into_iter().collect();
     let owner = accounts::accounts_by_ids(&context.store, &owner)
         .await?
         .pop();

@@ -59,9 +59,10 @@ async fn reviews_to_decide(context: &AppContext, account: &CallerAccount) -> Res
 async fn load_news(context: &AppContext, account: &CallerAccount, since: i64) -> Result<Vec<News>> {
     let own = own_agent_ids(context, account.id).await?;
     let limit = MAX_INBOX_ENTRIES as u64;
-    let decided = decisions::decisions_since(&context.store, &own, since, limit).await?;
+    let decided = decisions::decisions_on_agents_since(&context.store, &own, since, limit).await?;
     let comments =
-        review_notes::comments_since(&context.store, &own, since, account.id, limit).await?;
+        review_notes::comments_on_agents_since(&context.store, &own, since, account.id, limit)
+            .await?;
     let ids: Vec<Uuid> = comments.iter().map(|(one, _)| one.author_id).collect();
     let authors = accounts::accounts_by_ids(&context.store, &ids).await?;
     let author = |id: Uuid| authors.iter().find(|one| one.id == id);

@@ -43,7 +43,7 @@ pub async fn review_list(
     let query = format!("reviews {wanted:?}");
     let list = ListPage::new(&context.page_token_signer, caller, &query, page)?;
     let after = list.start_position()?;
-    let Some(filter) = build_row_filter(context, caller, wanted).await? else {
+    let Some(filter) = build_review_filter(context, caller, wanted).await? else {
         return Ok(ReviewList {
             reviews: Vec::new(),
             next_page_token: None,
@@ -58,7 +58,7 @@ pub async fn review_list(
 }
 
 /// Builds the row filter; `None` if no row can match.
-async fn build_row_filter(
+async fn build_review_filter(
     context: &AppContext,
     caller: &Caller,
     list_filter: &ReviewListFilter,

@@ -52,7 +52,7 @@ pub async fn comment_add(
         text: new_comment.text.clone(),
         at: change_set.now().0,
     };
-    write.insert_comment(row.clone()).await?;
+    write.insert_review_comment(row.clone()).await?;
     let data = json!({"agent": visible_review.agent_id, "comment": row.id});
     change_set.add_event(EventKind::ReviewCommented, id, &account.name, data);
     commit_changes(context, write, change_set).await?;

@@ -16,7 +16,7 @@ use crate::agents::views::require_visible_agent;
 use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::{SYSTEM_ACTOR, check_reason};
-use crate::commit::publish::{await_searchable, commit_and_publish, commit_changes};
+use crate::commit::publish::{await_searchable_agents, commit_and_publish, commit_changes};
 use crate::commit::secondary_reviews::NewSecondaryReview;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
@@ -55,7 +55,7 @@ pub async fn agent_recertify(
         )));
     }
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
-    reject_unconfirmed_content(&state)?;
+    reject_unconfirmed_break_glass(&state)?;
     let holds = [Hold::CriticalChange, Hold::KeyChanged];
     let is_held = state.holds.iter().any(|hold| holds.contains(hold));
     // A rejected change leaves a hold that no review would end.
@@ -75,9 +75,9 @@ pub async fn agent_recertify(
     let comment = first_comment(&change_set, review, account, &act.reason);
     // The review's row must exist before a row that refers to it.
     let committed = change_set.write(&write).await?;
-    write.insert_comment(comment).await?;
+    write.insert_review_comment(comment).await?;
     commit_and_publish(context, write, [&committed]).await?;
-    await_searchable(context, &[&committed]).await;
+    await_searchable_agents(context, &[&committed]).await;
     review_view(context, load_review_row(context, review).await?).await
 }
 
@@ -87,7 +87,7 @@ pub(super) fn reject_unserved_content(
     review: &review::Model,
 ) -> Result<()> {
     if state.agent.approved_version == Some(review.version_id) {
-        return reject_unconfirmed_content(state);
+        return reject_unconfirmed_break_glass(state);
     }
     Err(AppError::conflict(
         "This content is no longer served. Decide the review of the served content.",
@@ -96,7 +96,7 @@ pub(super) fn reject_unserved_content(
 
 /// Refuses to approve content that is served under break-glass, except by its confirmation, which never counts the
 /// account that used break-glass.
-fn reject_unconfirmed_content(state: &AgentChangeState) -> Result<()> {
+fn reject_unconfirmed_break_glass(state: &AgentChangeState) -> Result<()> {
     match state.secondary_review_ids(ReviewKind::BreakGlass).first() {
         None => Ok(()),
         Some(open) => Err(AppError::conflict(format!(
@@ -120,19 +120,19 @@ pub async fn advance_approval_terms(context: &AppContext) -> Result<()> {
     ] {
         let mut after = None;
         loop {
-            let ids = agents_due_for_step(context, step, after).await?;
+            let ids = agents_with_due_term(context, step, after).await?;
             let Some(last) = ids.last() else {
                 break;
             };
             after = Some(*last);
-            first_error = first_error.and(advance_agent_page(context, &ids, step).await);
+            first_error = first_error.and(advance_terms_of_page(context, &ids, step).await);
         }
     }
     first_error
 }
 
 /// Loads a page of the agents for which a step is due, by id, after `after`.
-async fn agents_due_for_step(
+async fn agents_with_due_term(
     context: &AppContext,
     step: ApprovalTermStep,
     after: Option<Uuid>,
@@ -140,7 +140,7 @@ async fn agents_due_for_step(
     let (store, now) = (&context.store, context.now());
     match step {
         ApprovalTermStep::Begin => {
-            approval_terms::agents_without_term(store, after, AGENTS_PER_PAGE).await
+            approval_terms::agents_without_approval_term(store, after, AGENTS_PER_PAGE).await
         }
         ApprovalTermStep::Announce { term } => {
             let begun_by = now.plus_micros(RECERTIFICATION_NOTICE - term).0;
@@ -148,7 +148,7 @@ async fn agents_due_for_step(
                 .await
         }
         ApprovalTermStep::End => {
-            approval_terms::agents_past_term(store, now.0, after, AGENTS_PER_PAGE).await
+            approval_terms::agents_past_approval_term(store, now.0, after, AGENTS_PER_PAGE).await
         }
     }
 }
@@ -168,7 +168,7 @@ enum ApprovalTermStep {
 
 /// Takes a step for a page of agents in one transaction. If that fails, the step is taken for each agent alone, so
 /// that a failure affects only one agent.
-async fn advance_agent_page(
+async fn advance_terms_of_page(
     context: &AppContext,
     ids: &[Uuid],
     step: ApprovalTermStep,
@@ -207,7 +207,7 @@ async fn advance_agent_terms(
         }
         match step {
             ApprovalTermStep::Begin => {
-                record_term_start(&write, &mut change_set, &mut state).await?
+                record_approval_term(&write, &mut change_set, &mut state).await?
             }
             ApprovalTermStep::Announce { term } => {
                 open_due_recertification(&write, &mut change_set, &mut state, term).await?
@@ -220,7 +220,7 @@ async fn advance_agent_terms(
 
 /// Records the term of an approval that was made before terms were stored. It began with a person's last decision on
 /// the served content, or without one with the first decision of a rule.
-async fn record_term_start(
+async fn record_approval_term(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     state: &mut AgentChangeState,

@@ -26,7 +26,7 @@ const ANONYMOUS: &str = "anonymous";
 
 /// Reports an agent that the caller may see: opens a review of the kind `report`, or adds to the open one. A report
 /// does not hide the agent.
-pub async fn agent_report(
+pub async fn report_agent(
     context: &AppContext,
     caller: &Caller,
     agent: &str,
@@ -81,7 +81,7 @@ pub async fn agent_report(
     change_set.add_event(EventKind::AgentReported, visible_agent.id, actor, data);
     // The review's row must exist before a row that refers to it.
     let committed = change_set.write(&write).await?;
-    write.insert_report(row).await?;
+    write.insert_agent_report(row).await?;
     commit_and_publish(context, write, [&committed]).await?;
     Ok(accepted)
 }
@@ -104,7 +104,7 @@ async fn check_report_rate(
     now: Timestamp,
 ) -> Result<()> {
     let report_count_by_review =
-        review_notes::report_count_since(write, reporter, network, now.0 - DAY).await?;
+        review_notes::report_count_by_reporter(write, reporter, network, now.0 - DAY).await?;
     if report_count_by_review < MAX_DAILY_REPORTS {
         return Ok(());
     }

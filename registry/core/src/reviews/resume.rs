@@ -14,7 +14,7 @@ use crate::commit::decision_maker::check_reason;
 use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::reviews::approvers::interested_accounts;
+use crate::reviews::approvers::conflicted_accounts;
 use crate::visibility::caller::{Caller, CallerAccount};
 
 /// Lifts a hold that a person may lift: `operator`, or the given one of `critical_change` and `key_changed`. Refuses
@@ -73,7 +73,7 @@ async fn require_sole_approval_right(
     };
     let governance = &context.config.governance;
     let needed = governance.approvals_needed(ReviewKind::Admission, class);
-    let interested = interested_accounts(write, &context.config, &state.agent).await?;
+    let interested = conflicted_accounts(write, &context.config, &state.agent).await?;
     if needed == 1 && !interested.contains(&account.id) {
         return Ok(());
     }

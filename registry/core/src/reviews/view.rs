@@ -14,7 +14,7 @@ use a2a_registry_store::{
 use uuid::Uuid;
 
 use crate::agents::records::card_name;
-use crate::agents::views::is_own_agent;
+use crate::agents::views::caller_owns_agent;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::ownership::agent_owner_at;
@@ -42,7 +42,7 @@ pub(super) async fn find_visible_review(
     let agent = row.as_ref().map_or(Uuid::nil(), |row| row.agent_id);
     let mut found = agents::agents_by_ids(&context.store, &[agent]).await?;
     let is_own = match found.pop() {
-        Some(agent) => is_own_agent(context, caller, &agent).await?,
+        Some(agent) => caller_owns_agent(context, caller, &agent).await?,
         None => false,
     };
     let is_shown = is_own || caller.has_permission(Permission::SeeAll);

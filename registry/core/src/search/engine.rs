@@ -15,8 +15,8 @@ use crate::context::AppContext;
 use crate::database_health::require_recent_database_contact;
 use crate::error::Result;
 use crate::paging::resolve_page_size;
-use crate::process_state::dry_runs::ObservedResponse;
-use crate::process_state::semantic_search::{QueryEmbedding, request_search_mode};
+use crate::process_state::dry_runs::DryRunObservedResponse;
+use crate::process_state::semantic_search::{QueryEmbedding, search_request_mode};
 use crate::search::collection_scope::CollectionScope;
 use crate::search::lexical_fallback::search_with_fallback;
 use crate::search::query::{
@@ -70,7 +70,7 @@ pub struct SearchResults {
     pub is_cacheable: bool,
 }
 
-pub async fn found(
+pub async fn prepare_and_run_search(
     context: &AppContext,
     caller: &Caller,
     query: &SearchQuery,
@@ -80,7 +80,7 @@ pub async fn found(
     let policies = Arc::clone(&prepared.policies);
     let results = prepared.run(context, caller).await?;
     let ids = || results.response.hits.iter().map(|row| row.id).collect();
-    let shown = || ObservedResponse::Agents(ids());
+    let shown = || DryRunObservedResponse::Agents(ids());
     context.dry_runs.observe_response(&policies, caller, shown);
     Ok(results)
 }
@@ -167,7 +167,7 @@ impl<'a> PreparedSearch<'a> {
         let limits = &context.config.limits;
         let mut request = build_search_request(self.query, limits)?;
         request.visible_to.clone_from(&self.labels);
-        request.class_labels = caller.class_labels(&self.policies);
+        request.class_labels = caller.caller_class_labels(&self.policies);
         request.semantic = self
             .embedding
             .as_ref()
@@ -206,7 +206,7 @@ impl<'a> PreparedSearch<'a> {
         if previous_mode == Some(SearchMode::Lexical) {
             request.semantic = None;
         }
-        let expected_mode = request_search_mode(&request);
+        let expected_mode = search_request_mode(&request);
         let position = position.filter(|position| position.mode == expected_mode);
         request.after = position.map(|position| position.last);
         let (mut response, mode) = run_search(context, caller, move |index| {

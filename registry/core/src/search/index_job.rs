@@ -13,7 +13,7 @@ use crate::search::indexing::{
     IndexingError, MAX_EVENTS_PER_COMMIT, apply_next_events, rebuild_index,
     run_blocking_index_work, trigger_index_check, verify_index_files,
 };
-use crate::search::policy_rollout::roll_out_newest_set;
+use crate::search::policy_rollout::roll_out_newest_policies;
 
 /// How often the database is polled for events of other processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -81,13 +81,15 @@ async fn run_index_loop(
         let damage = context.index().damage();
         // For damage that is already known `DamageBackoff` decides; searches do not speed it up.
         let is_new_damage = damage.is_none();
-        if let Some(reason) = schedule.take_due_reason(damage, context.now().0, context.uptime()) {
+        if let Some(reason) =
+            schedule.take_due_reason(damage, context.now().0, context.monotonic_time())
+        {
             rebuild_or_reschedule(context, reason, &mut schedule, cancel).await;
             continue;
         }
         let is_caught_up = apply_pending_events(context, &mut schedule, cancel).await
             && enforce_newer_policies(context, &mut schedule, cancel).await;
-        if schedule.is_due(context.uptime()) {
+        if schedule.is_due(context.monotonic_time()) {
             continue;
         }
         let now = context.now();
@@ -115,7 +117,7 @@ async fn run_index_loop(
 #[derive(Debug, Default)]
 struct RebuildSchedule {
     pending_reason: Option<String>,
-    damage_backoff: DamageBackoff,
+    damage_backoff: DamageRebuildBackoff,
     /// The pause after a failed rebuild, and its end.
     retry_pause: Duration,
     not_before: Duration,
@@ -163,12 +165,12 @@ impl RebuildSchedule {
 
 /// The backoff of rebuilds because of damage.
 #[derive(Debug, Default)]
-struct DamageBackoff {
+struct DamageRebuildBackoff {
     last_rebuild: Option<i64>,
     min_interval: i64,
 }
 
-impl DamageBackoff {
+impl DamageRebuildBackoff {
     /// Whether a rebuild may begin now; if so, counts it.
     fn try_start(&mut self, now: i64) -> bool {
         // The clock may have been set back since the last rebuild.
@@ -235,7 +237,7 @@ async fn enforce_newer_policies(
     if !context.policy_sets.take_newer_flag() {
         return true;
     }
-    let result = roll_out_newest_set(context, || cancel.is_cancelled()).await;
+    let result = roll_out_newest_policies(context, || cancel.is_cancelled()).await;
     context
         .policy_sets
         .record_activation_result(result.is_err());
@@ -269,7 +271,7 @@ async fn rebuild_or_reschedule(
         Ok(None) => {}
         Err(error) => {
             tracing::error!(%error, "cannot rebuild the search index");
-            schedule.back_off(reason, context.uptime());
+            schedule.back_off(reason, context.monotonic_time());
         }
     }
 }
@@ -280,7 +282,7 @@ mod tests {
 
     #[test]
     fn rebuilds_for_damage_come_ever_less_often() {
-        let mut patience = DamageBackoff::default();
+        let mut patience = DamageRebuildBackoff::default();
         let mut begun = Vec::new();
         for minute in 0..300 {
             if patience.try_start(minute * MINUTE) {

@@ -66,7 +66,7 @@ pub async fn apply_next_events(context: &AppContext) -> Result<bool, IndexingErr
         catch_up_caches(context).await?;
         return Err(IndexingError::Broken("there is none".into()));
     }
-    let changes = read_next_changes(context).await?;
+    let changes = read_next_index_changes(context).await?;
     // Recorded only here: a database that cannot return the agents counts as not responding.
     record_database_contact(context);
     let Some(IndexChanges {
@@ -100,7 +100,9 @@ struct IndexChanges {
 }
 
 /// Reads the next events that the index has not applied, and the resulting changes of the index.
-async fn read_next_changes(context: &AppContext) -> Result<Option<IndexChanges>, IndexingError> {
+async fn read_next_index_changes(
+    context: &AppContext,
+) -> Result<Option<IndexChanges>, IndexingError> {
     let read_tx = context.store.begin_read().await?;
     let Some((subjects, seq)) =
         apply_events_to_caches(context, &read_tx, context.index.applied_seq()).await?
@@ -178,7 +180,7 @@ async fn apply_events_to_caches(
     }
     let changed_and_rows = async {
         let rows = AgentRows::load_by_ids(db, &agents).await?;
-        let changed = load_changed_labels(context, db, &agents, &rows).await?;
+        let changed = load_visibility_labels(context, db, &agents, &rows).await?;
         Ok::<_, AppError>((changed, rows))
     };
     let rows = match changed_and_rows.await {
@@ -202,13 +204,13 @@ async fn apply_events_to_caches(
 }
 
 /// Loads the current labels of these agents, including those of policies.
-async fn load_changed_labels(
+async fn load_visibility_labels(
     context: &AppContext,
     db: &impl Executor,
     agents: &[Uuid],
     rows: &AgentRows,
 ) -> Result<Vec<ChangedAgent>, AppError> {
-    let mut changed = rows.label_changed_agents(agents);
+    let mut changed = rows.to_changed_agents(agents);
     if is_visibility_policy_free(context) {
         return Ok(changed);
     }
@@ -331,7 +333,7 @@ pub async fn rebuild_index(
     cancelled: impl Fn() -> bool,
 ) -> Result<Option<usize>, IndexingError> {
     // Events from this point on are applied again afterwards, which is harmless.
-    let start_seq = events::highest_seq(&context.store).await?;
+    let start_seq = events::highest_event_seq(&context.store).await?;
     let rebuild = context.index.begin_rebuild()?;
     tokio::select! {
         built = build_index(context, rebuild, start_seq, cancelled) => built,

@@ -3,7 +3,7 @@
 use a2a_registry_api::search_query::SearchMode;
 use a2a_registry_search::{Index, IndexError, IndexSearchResponse, SearchRequest};
 
-use crate::process_state::semantic_search::request_search_mode;
+use crate::process_state::semantic_search::search_request_mode;
 
 /// Runs a search in the given mode, or as full text if the vectors cannot be read; returns the mode used.
 pub(super) fn search_with_fallback(
@@ -17,7 +17,7 @@ pub(super) fn search_with_fallback(
             // A position among hybrid scores is meaningless among full text scores.
             request.after = None;
         }
-        result => return Ok((result?, request_search_mode(&request))),
+        result => return Ok((result?, search_request_mode(&request))),
     }
     Ok((index.search(&request)?, SearchMode::Lexical))
 }

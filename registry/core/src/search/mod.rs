@@ -24,9 +24,9 @@ use crate::agents::replacements::redact_hit_replacements;
 use crate::context::AppContext;
 use crate::database_health::require_recent_database_contact;
 use crate::error::AppError;
-use crate::process_state::dry_runs::ObservedResponse;
+use crate::process_state::dry_runs::DryRunObservedResponse;
 use crate::search::engine::{PreparedSearch, SurfaceQuery};
-use crate::search::query::{lookup_keys, parse_hit_fields, resolve_search_mode};
+use crate::search::query::{parse_hit_fields, query_lookup_keys, resolve_search_mode};
 use crate::search::render::{render_hit, render_search_response};
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
@@ -61,7 +61,7 @@ pub async fn search_agents(
             response
         }
     };
-    let shown = || ObservedResponse::Hits(response.clone());
+    let shown = || DryRunObservedResponse::Hits(response.clone());
     context.dry_runs.observe_response(&policies, caller, shown);
     Ok(response)
 }
@@ -85,7 +85,7 @@ pub async fn count_public_agents(context: &AppContext) -> i64 {
 }
 
 /// Completes a prefix over names, skills and tags.
-pub async fn suggest(
+pub async fn suggest_completions(
     context: &AppContext,
     caller: &Caller,
     query: &SuggestQuery,
@@ -123,7 +123,7 @@ pub async fn lookup_agents(
 ) -> Result<Lookup, AppError> {
     require_recent_database_contact(context)?;
     let (keys, labels) = (
-        lookup_keys(query)?,
+        query_lookup_keys(query)?,
         caller.labels(&context.policy_sets.enforced_set()),
     );
     let lookup = run_search(context, caller, move |index| {

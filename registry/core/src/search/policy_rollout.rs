@@ -7,19 +7,19 @@ use a2a_registry_policy::Action;
 
 use crate::agents::documents::{REBUILD_BATCH, load_agent_documents_after};
 use crate::context::AppContext;
-use crate::policy_sets::load_newest_set;
+use crate::policy_sets::load_newest_policy_set;
 use crate::search::indexing::{IndexingError, apply_next_events, run_blocking_index_work};
-use crate::visibility::policy_labels::evaluated_label;
+use crate::visibility::policy_labels::evaluated_set_label;
 
 /// Puts the newest policy set in force, if it is not yet; returns whether it is. Events are applied in the meantime,
 /// so that searches follow changes of agents. `false` means that it was cancelled. If this fails, the old set stays in
 /// force.
-pub async fn roll_out_newest_set(
+pub async fn roll_out_newest_policies(
     context: &AppContext,
     cancelled: impl Fn() -> bool,
 ) -> Result<bool, IndexingError> {
     let newest = Arc::new(
-        load_newest_set(
+        load_newest_policy_set(
             &context.policy_sets.compiled,
             &context.store,
             &context.rules,
@@ -32,7 +32,7 @@ pub async fn roll_out_newest_set(
         context.policy_sets.enforce(newest);
         return Ok(true);
     }
-    let marker = evaluated_label(&newest);
+    let marker = evaluated_set_label(&newest);
     let is_new = newest.number() != context.policy_sets.enforced_set().number();
     if !is_new && context.index.all_agents_have_label(&marker)? {
         return Ok(true);

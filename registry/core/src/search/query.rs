@@ -155,7 +155,7 @@ pub fn effective_sort_name(query: &SearchQuery) -> &'static str {
 }
 
 /// The look-up keys of the index, the most exact first.
-pub fn lookup_keys(query: &LookupQuery) -> Result<Vec<String>> {
+pub fn query_lookup_keys(query: &LookupQuery) -> Result<Vec<String>> {
     match (&query.url, &query.urn, &query.digest, &query.name) {
         (Some(url), None, None, None) => {
             check_text_length("/url", url, MAX_LOOKUP_URL_CHARS)?;

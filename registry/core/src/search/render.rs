@@ -23,7 +23,7 @@ const MATCH_FIELDS: [&str; 6] = [
 
 /// The match details of an agent: the requested members of [`Match`].
 #[derive(Serialize)]
-struct RequestedMatch<'a> {
+struct MatchDetails<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<Option<f32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ struct RequestedMatch<'a> {
     duplicates: Option<Duplicates>,
 }
 
-impl<'a> RequestedMatch<'a> {
+impl<'a> MatchDetails<'a> {
     /// The requested members of [`MATCH_FIELDS`].
     fn new(row: &'a HitRow, requested: [bool; MATCH_FIELDS.len()]) -> Self {
         let [score, weak, highlighted, skills, explained, folded] = requested;
@@ -105,7 +105,7 @@ pub fn render_search_response(results: &SearchResults, fields: HitFields) -> Byt
             text.push(b',');
         }
         let mut hit = select_hit_members(&row.hit, fields);
-        append_json_members(&mut hit, &RequestedMatch::new(row, match_fields));
+        append_json_members(&mut hit, &MatchDetails::new(row, match_fields));
         text.extend_from_slice(&hit);
     }
     let rest = AgentListEnvelope {

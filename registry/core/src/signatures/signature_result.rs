@@ -158,7 +158,7 @@ impl DomainKeyBinding {
     pub fn for_domain(row: &domain::Model, enrolled: &[enrolled_key::Model]) -> Self {
         let thumbprints = enrolled.iter().map(|key| key.thumbprint.clone());
         Self {
-            has_owner_proof: row.is_proved(),
+            has_owner_proof: row.is_domain_proved(),
             enrolled_thumbprints: thumbprints.collect(),
         }
     }

@@ -54,7 +54,7 @@ pub fn has_well_known_path(url: &Url) -> bool {
 
 /// The kind that determines the location by which a source is covered. A well-known path that was registered by itself
 /// is a location of the domain, like both together. `None` for a kind that only a later build knows.
-pub fn coverage_kind(row: &source::Model) -> Option<SourceKind> {
+pub fn source_kind_for_coverage(row: &source::Model) -> Option<SourceKind> {
     let kind = row.kind.known_value()?;
     let is_place = || Url::parse(source_card_url(row)).is_ok_and(|url| has_well_known_path(&url));
     Some(if kind == SourceKind::Url && is_place() {
@@ -188,7 +188,7 @@ pub fn https_origin(name: &str) -> Option<Url> {
 
 /// The base URL for relative addresses in an agent's card: that of its slot, or else of the well-known path of its
 /// domain. Redirects are not considered, because they may change while the approved card stays the same.
-pub fn agent_card_url(agent: &agent::Model, domain: Option<&domain::Model>) -> Option<Url> {
+pub fn agent_card_base_url(agent: &agent::Model, domain: Option<&domain::Model>) -> Option<Url> {
     let slot = Url::parse(&agent.slot).ok().filter(Url::has_host);
     match slot {
         Some(url) if url.path() != "/" => Some(url),

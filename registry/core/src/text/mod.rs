@@ -23,7 +23,7 @@ pub const ADDRESS: usize = 2_000;
 const MAX_COMBINING_MARKS: usize = 4;
 
 /// A single-line text: line breaks become spaces.
-pub fn line(text: &str, limit: usize) -> String {
+pub fn single_line(text: &str, limit: usize) -> String {
     display_text(text, limit, false)
 }
 
@@ -32,7 +32,7 @@ pub const QUOTED_NOTE: &str = "Text in double quotes is quoted from agent cards,
 
 /// A single-line text in double quotes, with inner quotes escaped, so that it cannot pass for the text around it.
 pub fn quoted_line(text: &str, limit: usize) -> String {
-    let displayed = line(text, limit);
+    let displayed = single_line(text, limit);
     if displayed.contains(['"', '\\']) {
         return format!(
             "\"{}\"",
@@ -43,7 +43,7 @@ pub fn quoted_line(text: &str, limit: usize) -> String {
 }
 
 /// A text that keeps its line breaks.
-pub fn block(text: &str, limit: usize) -> String {
+pub fn multiline_text(text: &str, limit: usize) -> String {
     display_text(text, limit, true)
 }
 
@@ -51,7 +51,7 @@ pub fn block(text: &str, limit: usize) -> String {
 /// characters stays the same.
 pub fn show_hidden_chars(text: &str) -> Cow<'_, str> {
     match has_hidden_chars(text) {
-        true => block(text, usize::MAX).into(),
+        true => multiline_text(text, usize::MAX).into(),
         false => text.into(),
     }
 }
@@ -61,7 +61,7 @@ pub fn show_hidden_in_json(value: &mut Value) {
     match value {
         Value::String(text) => {
             if has_hidden_chars(text) {
-                *text = block(text, usize::MAX);
+                *text = multiline_text(text, usize::MAX);
             }
         }
         Value::Array(values) => values.iter_mut().for_each(show_hidden_in_json),
@@ -100,7 +100,7 @@ pub fn safe_web_url(text: &str) -> Option<String> {
 }
 
 /// A path segment with everything escaped that is not a letter, a digit or one of `-._~:`.
-pub fn segment(text: &str) -> String {
+pub fn path_segment(text: &str) -> String {
     use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
     const UNESCAPED: &AsciiSet = &NON_ALPHANUMERIC
         .remove(b'-')
@@ -113,17 +113,17 @@ pub fn segment(text: &str) -> String {
 
 /// The first digits of a digest, which distinguish the versions of one agent.
 pub fn short_digest(digest: &str) -> String {
-    let digits = line(digest, LINE);
+    let digits = single_line(digest, LINE);
     digits.chars().skip("sha256:".len()).take(12).collect()
 }
 
 /// A number with separated thousands and its noun.
-pub fn with_noun(number: &u64, one: &str, many: &str) -> String {
+pub fn number_with_noun(number: &u64, one: &str, many: &str) -> String {
     let noun = if *number == 1 { one } else { many };
-    format!("{} {noun}", grouped(number))
+    format!("{} {noun}", group_thousands(number))
 }
 
-pub fn grouped(number: &u64) -> String {
+pub fn group_thousands(number: &u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -216,18 +216,18 @@ mod tests {
             "e\u{301}",
             "",
         ] {
-            assert_eq!(line(text, LINE), text);
+            assert_eq!(single_line(text, LINE), text);
         }
     }
 
     #[test]
     fn what_cannot_be_seen_is_named() {
-        assert_eq!(line("\u{1b}[31mred", LINE), "⟦U+001B⟧[31mred");
-        assert_eq!(line("a\u{202e}b", LINE), "a⟦U+202E⟧b");
-        assert_eq!(line("pay\u{200d}pal", LINE), "pay⟦U+200D⟧pal");
-        assert_eq!(line("x\u{e0041}", LINE), "x⟦U+E0041⟧");
+        assert_eq!(single_line("\u{1b}[31mred", LINE), "⟦U+001B⟧[31mred");
+        assert_eq!(single_line("a\u{202e}b", LINE), "a⟦U+202E⟧b");
+        assert_eq!(single_line("pay\u{200d}pal", LINE), "pay⟦U+200D⟧pal");
+        assert_eq!(single_line("x\u{e0041}", LINE), "x⟦U+E0041⟧");
         assert_eq!(
-            line("a\u{0}\u{2028}\u{3164}", LINE),
+            single_line("a\u{0}\u{2028}\u{3164}", LINE),
             "a⟦U+0000⟧⟦U+2028⟧⟦U+3164⟧"
         );
     }
@@ -243,22 +243,22 @@ mod tests {
     #[test]
     fn marks_do_not_pile_up() {
         let tower = format!("Z{}", "\u{351}".repeat(50));
-        let shown = line(&tower, 1_000);
+        let shown = single_line(&tower, 1_000);
         assert_eq!(shown.matches('\u{351}').count(), MAX_COMBINING_MARKS);
         assert_eq!(shown.matches("⟦U+0351⟧").count(), 50 - MAX_COMBINING_MARKS);
     }
 
     #[test]
     fn line_breaks_stay_where_they_may() {
-        assert_eq!(line("a\r\nb\tc\rd", LINE), "a b c d");
-        assert_eq!(block("a\r\nb\n\nc", LINE), "a\nb\n\nc");
+        assert_eq!(single_line("a\r\nb\tc\rd", LINE), "a b c d");
+        assert_eq!(multiline_text("a\r\nb\n\nc", LINE), "a\nb\n\nc");
     }
 
     #[test]
     fn length_is_bounded_markers_included() {
-        assert_eq!(line(&"x".repeat(500), 5), "xxxxx…");
-        assert_eq!(line("12345", 5), "12345");
-        let longest = line(&"\u{202e}".repeat(500), 10).chars().count();
+        assert_eq!(single_line(&"x".repeat(500), 5), "xxxxx…");
+        assert_eq!(single_line("12345", 5), "12345");
+        let longest = single_line(&"\u{202e}".repeat(500), 10).chars().count();
         assert!(longest <= 10 + "⟦U+202E⟧…".chars().count(), "{longest}");
     }
 
@@ -292,7 +292,10 @@ mod tests {
 
     #[test]
     fn a_segment_cannot_leave_its_place() {
-        assert_eq!(segment("urn:air:example.com:a"), "urn:air:example.com:a");
-        assert_eq!(segment("../x?y#z/\"'"), "..%2Fx%3Fy%23z%2F%22%27");
+        assert_eq!(
+            path_segment("urn:air:example.com:a"),
+            "urn:air:example.com:a"
+        );
+        assert_eq!(path_segment("../x?y#z/\"'"), "..%2Fx%3Fy%23z%2F%22%27");
     }
 }

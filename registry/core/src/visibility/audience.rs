@@ -45,13 +45,13 @@ pub async fn group_names_by_id(
 }
 
 pub async fn group_has_members(db: &impl Executor, name: &str) -> Result<bool, StoreError> {
-    Ok(match group_by_full_name(db, name).await? {
+    Ok(match find_group_by_name(db, name).await? {
         Some(group) => !groups::is_group_empty(db, group.id).await?,
         None => false,
     })
 }
 
-async fn group_by_full_name(
+async fn find_group_by_name(
     db: &impl Executor,
     name: &str,
 ) -> Result<Option<account_group::Model>, StoreError> {
@@ -74,7 +74,7 @@ pub async fn resolve_groups(
     let own_groups = caller.account.as_ref().map(|account| &account.groups);
     let mut ids = Vec::with_capacity(names.len());
     for name in names {
-        let group = group_by_full_name(db, name).await?;
+        let group = find_group_by_name(db, name).await?;
         let may_name = |id: &Uuid| {
             let is_own = own_groups.is_some_and(|groups| groups.contains(id));
             caller.has_permission(Permission::Curate) || is_own || current_groups.contains(id)

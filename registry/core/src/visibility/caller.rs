@@ -70,16 +70,16 @@ pub const INTERNAL_LABEL: &str = "internal";
 pub const CURATORS_LABEL: &str = "curators";
 
 /// The label of agents that one account may find, listed or not.
-pub fn account_label(account: Uuid) -> String {
+pub fn account_visibility_label(account: Uuid) -> String {
     format!("account:{account}")
 }
 
 /// The label of agents that the members of one group may find.
-pub fn group_label(group: Uuid) -> String {
+pub fn group_visibility_label(group: Uuid) -> String {
     format!("group:{group}")
 }
 
-fn list_or_none(set: &impl ToString) -> String {
+fn format_list_or_none(set: &impl ToString) -> String {
     match set.to_string() {
         none if none.is_empty() => "none".to_owned(),
         some => some.replace(',', ", "),
@@ -129,8 +129,8 @@ impl Caller {
             account if account.has_permission(permission) => Ok(account),
             account => Err(AppError::forbidden(format!(
                 "The account or its token may not do this: the roles of the account are {}, and the scopes {}.",
-                list_or_none(&account.roles),
-                list_or_none(&account.scopes)
+                format_list_or_none(&account.roles),
+                format_list_or_none(&account.scopes)
             ))),
         }
     }
@@ -165,12 +165,12 @@ impl Caller {
     fn group_labels(&self) -> impl Iterator<Item = String> {
         let reader = self.account.iter();
         let reader = reader.filter(|account| account.has_permission(Permission::Read));
-        reader.flat_map(|account| account.groups.iter().copied().map(group_label))
+        reader.flat_map(|account| account.groups.iter().copied().map(group_visibility_label))
     }
 
     /// The labels that all anonymous clients, or all accounts, have in common: they show what every one of them can
     /// find.
-    pub fn class_labels(&self, policies: &PolicySet) -> Vec<String> {
+    pub fn caller_class_labels(&self, policies: &PolicySet) -> Vec<String> {
         restrict_labels(self.base_labels(), caller_class_restrictions(policies))
     }
 
@@ -186,7 +186,7 @@ impl Caller {
             }
             own_label = account
                 .has_permission(Permission::Read)
-                .then(|| account_label(account.id));
+                .then(|| account_visibility_label(account.id));
         }
         if self.has_permission(Permission::SeeAll) {
             labels.extend(own_label);

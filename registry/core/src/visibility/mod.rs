@@ -13,7 +13,8 @@ use uuid::Uuid;
 
 use crate::visibility::audience::decode_audience;
 use crate::visibility::caller::{
-    CURATORS_LABEL, Caller, INTERNAL_LABEL, PUBLIC_LABEL, account_label, group_label,
+    CURATORS_LABEL, Caller, INTERNAL_LABEL, PUBLIC_LABEL, account_visibility_label,
+    group_visibility_label,
 };
 
 /// The listing state of an agent, which decides who sees it besides its owner and the curators.
@@ -38,7 +39,7 @@ impl ListingState {
 
 /// Whether an agent is listed under these holds. An agent in a state that this build does not know never is.
 pub fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
-    let holds: Vec<Hold> = holds.iter().map(hold::Model::known_hold).collect();
+    let holds: Vec<Hold> = holds.iter().map(hold::Model::hold_kind).collect();
     let lifecycle = agent.lifecycle.known_value();
     lifecycle.is_some_and(|lifecycle| lifecycle::is_listed(lifecycle, &holds))
 }
@@ -46,7 +47,7 @@ pub fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
 /// Whether a domain is responsible for the entries of its catalogs: its owner has proved it, and has not opted out.
 /// The same rule for many rows is in [`a2a_registry_store::peer_candidates`].
 pub fn is_catalog_authority(row: &domain::Model) -> bool {
-    row.is_proved() && row.opted_out_by.is_none() && row.deleted_at.is_none()
+    row.is_domain_proved() && row.opted_out_by.is_none() && row.deleted_at.is_none()
 }
 
 /// The labels of which a caller must hold one to find an agent.
@@ -75,9 +76,13 @@ pub fn visibility_labels(
         _ => vec![CURATORS_LABEL.to_owned()],
     };
     if listing_state == ListingState::Listed {
-        labels.extend(audience_groups(agent).into_iter().map(group_label));
+        labels.extend(
+            audience_groups(agent)
+                .into_iter()
+                .map(group_visibility_label),
+        );
     }
-    labels.extend(agent.owner_id.map(account_label));
+    labels.extend(agent.owner_id.map(account_visibility_label));
     let is_visible_to_registrants =
         visibility == Visibility::Public && listing_state != ListingState::Held;
     let includes_submitter = is_visible_to_registrants || agent.owner_id.is_none();
@@ -90,14 +95,14 @@ pub fn visibility_labels(
     labels.extend(
         submitter
             .filter(|submitter| Some(*submitter) != agent.owner_id)
-            .map(account_label),
+            .map(account_visibility_label),
     );
     if is_visible_to_registrants {
         let existing = labels.len();
         let further = registrants.iter().copied();
         let registrant_labels: Vec<String> = further
             .filter(|account| first_registrant == Some(*account))
-            .map(account_label)
+            .map(account_visibility_label)
             .filter(|label| !labels[..existing].contains(label))
             .collect();
         labels.extend(registrant_labels);
@@ -150,5 +155,5 @@ pub fn is_visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: 
     sees_all
         || own_ids
             .iter()
-            .any(|own| labels.contains(&account_label(*own)))
+            .any(|own| labels.contains(&account_visibility_label(*own)))
 }

@@ -12,23 +12,23 @@ use a2a_registry_policy::{
 use a2a_registry_search::{NEVER_MARK, ONLY_MARK};
 
 /// The label of an agent that was evaluated under a set.
-pub fn evaluated_label(set: &PolicySet) -> String {
+pub fn evaluated_set_label(set: &PolicySet) -> String {
     format!("p{}", set.number())
 }
 
 /// The label of an agent that this permit matches.
-fn permit_label(set: &PolicySet, position: u16) -> String {
+fn matched_permit_label(set: &PolicySet, position: u16) -> String {
     format!("p{}+{position}", set.number())
 }
 
 /// The label of an agent that this forbid matches, or for which a policy could not be evaluated.
-fn forbid_label(set: &PolicySet, position: u16) -> String {
+fn matched_forbid_label(set: &PolicySet, position: u16) -> String {
     format!("p{}-{position}", set.number())
 }
 
 /// The labels of an agent by the policies of a set about finding it; none if every policy matches every agent.
 /// `waived` are forbids that do not apply to it.
-pub fn discover_labels(
+pub fn discovery_policy_labels(
     set: &PolicySet,
     facts: &AgentAttributes,
     waived: &BTreeSet<u16>,
@@ -38,14 +38,14 @@ pub fn discover_labels(
     }
     let mut matches = set.match_agent(Action::Discover, facts);
     matches.remove_waived(waived);
-    let mut labels = vec![evaluated_label(set)];
+    let mut labels = vec![evaluated_set_label(set)];
     for (position, policy) in set.policies_for_action(Action::Discover) {
         if matches.failed.contains(&position) {
-            labels.push(forbid_label(set, position));
+            labels.push(matched_forbid_label(set, position));
         } else if matches.matching.contains(&position) {
             labels.push(match policy.effect {
-                Effect::Permit => permit_label(set, position),
-                Effect::Forbid => forbid_label(set, position),
+                Effect::Permit => matched_permit_label(set, position),
+                Effect::Forbid => matched_forbid_label(set, position),
             });
         }
     }
@@ -73,7 +73,7 @@ pub fn caller_class_restrictions(set: &PolicySet) -> Option<Vec<String>> {
 
 /// Whether a set leaves everything to visibility and holds: all its policies apply to everyone and every agent, and
 /// they permit.
-pub fn is_unrestricted(set: &PolicySet) -> bool {
+pub fn is_unrestricted_policy_set(set: &PolicySet) -> bool {
     set.is_independent_of_resource(Action::Discover)
         && caller_class_restrictions(set) == Some(Vec::new())
 }
@@ -93,19 +93,25 @@ fn policy_restrictions(
             (Effect::Forbid, false) if forbids(policy) => return None,
             (Effect::Permit, false) if permits(policy) => is_always_permitted = true,
             (Effect::Permit, true) if permits(policy) => {
-                only.push(format!("{ONLY_MARK}{}", permit_label(set, position)));
+                only.push(format!(
+                    "{ONLY_MARK}{}",
+                    matched_permit_label(set, position)
+                ));
             }
             _ => {}
         }
         // A permit that could not be evaluated counts as a forbid too.
         if policy.is_conditional && forbids(policy) {
-            never.push(format!("{NEVER_MARK}{}", forbid_label(set, position)));
+            never.push(format!(
+                "{NEVER_MARK}{}",
+                matched_forbid_label(set, position)
+            ));
         }
     }
     match is_always_permitted {
         true if never.is_empty() => return Some(Vec::new()),
         // An agent that was not evaluated is not shown, regardless of permits.
-        true => only = vec![format!("{ONLY_MARK}{}", evaluated_label(set))],
+        true => only = vec![format!("{ONLY_MARK}{}", evaluated_set_label(set))],
         false if only.is_empty() => return None,
         false => {}
     }
@@ -123,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    fn compile_test_set(texts: &[&str]) -> PolicySet {
+    fn compile_test_policies(texts: &[&str]) -> PolicySet {
         let written: Vec<PolicyText> = (0..)
             .zip(texts)
             .map(|(number, text): (u32, _)| PolicyText {
@@ -139,25 +145,28 @@ mod tests {
     #[test]
     fn a_set_without_conditions_needs_no_labels() {
         let nobody = Principal::default();
-        let open = compile_test_set(&[OPEN]);
-        assert!(discover_labels(&open, &AgentAttributes::default(), &BTreeSet::new()).is_empty());
+        let open = compile_test_policies(&[OPEN]);
+        assert!(
+            discovery_policy_labels(&open, &AgentAttributes::default(), &BTreeSet::new())
+                .is_empty()
+        );
         assert_eq!(caller_restrictions(&open, &nobody), Some(Vec::new()));
         assert_eq!(caller_class_restrictions(&open), Some(Vec::new()));
-        assert!(is_unrestricted(&open));
+        assert!(is_unrestricted_policy_set(&open));
         let for_some = "permit (principal in Group::\"a\", action, resource);";
         assert!(
-            is_unrestricted(&compile_test_set(&[OPEN, for_some]))
-                && !is_unrestricted(&compile_test_set(&[for_some]))
+            is_unrestricted_policy_set(&compile_test_policies(&[OPEN, for_some]))
+                && !is_unrestricted_policy_set(&compile_test_policies(&[for_some]))
         );
         for closed in [
             &[] as &[&str],
             &[OPEN, "forbid (principal, action, resource);"],
         ] {
             assert_eq!(
-                caller_restrictions(&compile_test_set(closed), &nobody),
+                caller_restrictions(&compile_test_policies(closed), &nobody),
                 None
             );
-            assert!(!is_unrestricted(&compile_test_set(closed)));
+            assert!(!is_unrestricted_policy_set(&compile_test_policies(closed)));
         }
     }
 
@@ -209,10 +218,10 @@ mod tests {
         let mut shown = 0;
         for first in &texts {
             for second in &texts {
-                let set = compile_test_set(&[first, second]);
+                let set = compile_test_policies(&[first, second]);
                 for facts in &agents {
                     let matches = set.match_agent(Action::Discover, facts);
-                    let mut carries = discover_labels(&set, facts, &BTreeSet::new());
+                    let mut carries = discovery_policy_labels(&set, facts, &BTreeSet::new());
                     carries.push("public".into());
                     for caller in &callers {
                         let labels = caller_restrictions(&set, caller).map(|mut narrowed| {

@@ -41,7 +41,7 @@ pub async fn lease_due_visits(
     let leased = context.store.lease_visits(&request).await?;
     let ids: Vec<i64> = leased.iter().map(|row| row.id).collect();
     let mut sources = domains::live_sources_by_domain(&context.store, &ids).await?;
-    sources.retain(is_fetchable);
+    sources.retain(is_fetchable_source);
     sources.sort_by_key(|source| (source.domain_id, source.next_due_at > now.0, source.id));
     let mut visits = Vec::with_capacity(leased.len());
     for domain in leased {
@@ -72,7 +72,7 @@ pub async fn lease_due_visits(
 
 /// Stores the address blocks of leased domains; gives back the domains beyond the limit of a block and returns their
 /// keys. They are due again at once.
-pub async fn record_networks(
+pub async fn record_domain_networks(
     context: &AppContext,
     networks: &[(i64, String)],
 ) -> Result<Vec<i64>, StoreError> {
@@ -102,7 +102,10 @@ pub async fn release_visits(
     let now = context.now();
     let rest = (pause > 0).then(|| now.plus_micros(pause).0);
     let spaced = now.plus_micros(VISIT_SPACING).0;
-    context.store.release_visits(leases, rest, spaced).await
+    context
+        .store
+        .release_visit_leases(leases, rest, spaced)
+        .await
 }
 
 pub async fn next_visit_due(context: &AppContext) -> Result<Option<Timestamp>, StoreError> {
@@ -151,7 +154,7 @@ async fn recount_planned_visits(context: &AppContext, now: Timestamp) -> Result<
 }
 
 /// Whether this build can fetch a source. A kind that only a later build knows is logged, and not visited.
-fn is_fetchable(source: &source::Model) -> bool {
+fn is_fetchable_source(source: &source::Model) -> bool {
     let kind = source.kind.require_known("sources", "kind", source.id);
     kind.inspect_err(|error| tracing::warn!(%error, "a source is not fetched"))
         .is_ok()

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use url::Url;
 
 use crate::context::AppContext;
-use crate::visits::leases::{is_exempt_address, record_networks};
+use crate::visits::leases::{is_exempt_address, record_domain_networks};
 
 /// Timeout of the lookup of hosts that were never contacted.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -20,21 +20,21 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Stores the address blocks of leased domains that have none yet. Its transaction waits for all leases, so domains
 /// that arrive meanwhile share the next transaction.
 #[derive(Debug, Default)]
-pub struct NetworkRecorder {
-    pending: Mutex<Vec<PendingNetwork>>,
+pub struct DomainNetworkRecorder {
+    pending: Mutex<Vec<PendingDomainNetwork>>,
     write_lock: tokio::sync::Mutex<()>,
 }
 
 /// A domain whose address block is to be stored.
 #[derive(Debug)]
-struct PendingNetwork {
+struct PendingDomainNetwork {
     id: i64,
     network: String,
     /// Receives whether the domain kept its lease.
     lease_kept: oneshot::Sender<bool>,
 }
 
-impl NetworkRecorder {
+impl DomainNetworkRecorder {
     /// Stores the address block of a leased domain if it has none yet; `false` if the domain was given back because its
     /// block is at its limit. A host that does not resolve in time gets no block: the visit itself will report why.
     pub async fn record(
@@ -42,12 +42,12 @@ impl NetworkRecorder {
         context: &AppContext,
         row: &domain::Model,
     ) -> Result<bool, StoreError> {
-        let Some(network) = resolve_network(context, row).await else {
+        let Some(network) = resolve_domain_network(context, row).await else {
             return Ok(true);
         };
         let (lease_kept, is_kept) = oneshot::channel();
         let id = row.id;
-        self.lock_pending().push(PendingNetwork {
+        self.lock_pending().push(PendingDomainNetwork {
             id,
             network,
             lease_kept,
@@ -58,7 +58,7 @@ impl NetworkRecorder {
             .iter()
             .map(|one| (one.id, one.network.clone()))
             .collect();
-        let too_many = record_networks(context, &networks).await?;
+        let too_many = record_domain_networks(context, &networks).await?;
         drop(write_guard);
         for one in pending {
             // A visit that was aborted in the meantime no longer waits.
@@ -69,22 +69,22 @@ impl NetworkRecorder {
             .map_err(|_| StoreError::other("cannot store the address blocks of several domains"))
     }
 
-    fn lock_pending(&self) -> MutexGuard<'_, Vec<PendingNetwork>> {
+    fn lock_pending(&self) -> MutexGuard<'_, Vec<PendingDomainNetwork>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The address block of a domain that has none yet; `None` if it does not resolve in time or needs no block.
-async fn resolve_network(context: &AppContext, row: &domain::Model) -> Option<String> {
+async fn resolve_domain_network(context: &AppContext, row: &domain::Model) -> Option<String> {
     if row.network.is_some() {
         return None;
     }
-    let address = resolve_address(context.network.resolver.as_ref(), row).await?;
+    let address = resolve_domain_address(context.network.resolver.as_ref(), row).await?;
     let limited = !is_exempt_address(context, address);
     limited.then(|| enclosing_address_block(address).to_string())
 }
 
-async fn resolve_address(resolver: &dyn Resolver, row: &domain::Model) -> Option<IpAddr> {
+async fn resolve_domain_address(resolver: &dyn Resolver, row: &domain::Model) -> Option<IpAddr> {
     let url = Url::parse(&format!("{}://{}/", row.scheme, row.name)).ok()?;
     match url.host()? {
         url::Host::Ipv4(address) => Some(address.into()),

@@ -7,7 +7,7 @@ use a2a_registry_store::WriteTransaction;
 
 use crate::context::AppContext;
 use crate::error::Result;
-use crate::process_state::outage::{Outage, StoredOutage};
+use crate::process_state::outage::{CrawlOutage, StoredCrawlOutage};
 
 /// Continues the outage of the previous process. Only for a process that crawls, because only fetches can show that
 /// the outage is over.
@@ -37,12 +37,12 @@ pub fn open_breaker_for_shortage(context: &AppContext) {
 }
 
 /// Whether the circuit breaker is open in this process, or another one has recently stored that it is.
-pub async fn is_any_breaker_open(context: &AppContext) -> Result<bool> {
+pub async fn is_breaker_open_anywhere(context: &AppContext) -> Result<bool> {
     if breaker_open_since(context).is_some() {
         return Ok(true);
     }
     let now = context.now();
-    let stored = Outage::load(&context.store, now).await?;
+    let stored = CrawlOutage::load(&context.store, now).await?;
     Ok(stored.is_some_and(|outage| now.0.saturating_sub(outage.stored_at.0) < OUTAGE_VALIDITY))
 }
 
@@ -51,7 +51,7 @@ pub async fn is_any_breaker_open(context: &AppContext) -> Result<bool> {
 pub async fn store_outage(
     context: &AppContext,
     write: &WriteTransaction,
-) -> Result<Option<StoredOutage>> {
+) -> Result<Option<StoredCrawlOutage>> {
     let now = context.now();
     let cached = *context.crawl_state.lock_outage();
     let next = match (breaker_open_since(context), cached) {
@@ -60,19 +60,19 @@ pub async fn store_outage(
         {
             return Ok(None);
         }
-        (Some(since), _) => Some(Outage {
+        (Some(since), _) => Some(CrawlOutage {
             since,
             stored_at: now,
         }),
         (None, Some(_)) => None,
         (None, None) => return Ok(None),
     };
-    Outage::save(next, write).await?;
-    Ok(Some(StoredOutage(next)))
+    CrawlOutage::save(next, write).await?;
+    Ok(Some(StoredCrawlOutage(next)))
 }
 
-pub fn cache_outage(context: &AppContext, stored: Option<StoredOutage>) {
-    if let Some(StoredOutage(outage)) = stored {
+pub fn cache_outage(context: &AppContext, stored: Option<StoredCrawlOutage>) {
+    if let Some(StoredCrawlOutage(outage)) = stored {
         *context.crawl_state.lock_outage() = outage;
     }
 }

@@ -51,7 +51,7 @@ impl EndpointService {
                 remaining_pause.as_seconds_f64().ceil()
             )));
         }
-        let json = wire::request_body(&self.model, texts, self.requested_dimensions)
+        let json = wire::embedding_request_body(&self.model, texts, self.requested_dimensions)
             .map_err(EmbedError::Failed)?;
         let options = PostOptions {
             bearer: self.api_key.as_ref(),
@@ -61,7 +61,7 @@ impl EndpointService {
         match fetcher.post_json(&self.url, json, &options).await.result {
             Ok(response) if response.status == 200 => {
                 wire::parse_vectors(&response.body, texts.len(), dimensions)
-                    .map_err(|problem| EmbedError::Failed(self.format_message(&problem)))
+                    .map_err(|problem| EmbedError::Failed(self.format_error_message(&problem)))
             }
             Ok(response) => Err(self.handle_failure_status(&response)),
             Err(error) => Err(self.convert_fetch_error(&error)),
@@ -95,27 +95,29 @@ impl EndpointService {
             message => format!("it answered {status}: {message}"),
         };
         match is_overloaded {
-            true => EmbedError::Unavailable(self.format_message(&message)),
-            false => EmbedError::Failed(self.format_message(&message)),
+            true => EmbedError::Unavailable(self.format_error_message(&message)),
+            false => EmbedError::Failed(self.format_error_message(&message)),
         }
     }
 
     fn convert_fetch_error(&self, error: &FetchError) -> EmbedError {
         match error.outcome {
             AttemptOutcome::BadBody | AttemptOutcome::BadRedirect => {
-                EmbedError::Failed(self.format_message(&error.detail))
+                EmbedError::Failed(self.format_error_message(&error.detail))
             }
-            AttemptOutcome::Refused => EmbedError::Unavailable(self.format_message(&format!(
-                "the guard settings in [embedding] do not allow it: {}",
-                error.detail
-            ))),
-            _ => EmbedError::Unavailable(self.format_message(&error.detail)),
+            AttemptOutcome::Refused => {
+                EmbedError::Unavailable(self.format_error_message(&format!(
+                    "the guard settings in [embedding] do not allow it: {}",
+                    error.detail
+                )))
+            }
+            _ => EmbedError::Unavailable(self.format_error_message(&error.detail)),
         }
     }
 
     /// A message on one line of bounded length, with the endpoint's host and without the key, which the endpoint may
     /// quote.
-    fn format_message(&self, message: &str) -> String {
+    fn format_error_message(&self, message: &str) -> String {
         let message = match &self.api_key {
             Some(key) => key.redact_from_text(message),
             None => message.to_owned(),

@@ -28,7 +28,7 @@ struct EmbeddingItem {
     embedding: Vec<f64>,
 }
 
-pub fn request_body(
+pub fn embedding_request_body(
     model: &str,
     texts: &[String],
     dimensions: Option<usize>,
@@ -134,12 +134,12 @@ mod tests {
     #[test]
     fn a_question_is_in_the_usual_shape() {
         let texts = ["a \"b\"".to_owned(), "ä".to_owned()];
-        let plain = request_body("small", &texts, None).unwrap();
+        let plain = embedding_request_body("small", &texts, None).unwrap();
         assert_eq!(
             String::from_utf8(plain).unwrap(),
             r#"{"model":"small","input":["a \"b\"","ä"],"encoding_format":"float"}"#
         );
-        let short = request_body("small", &texts[1..], Some(256)).unwrap();
+        let short = embedding_request_body("small", &texts[1..], Some(256)).unwrap();
         assert_eq!(
             String::from_utf8(short).unwrap(),
             r#"{"model":"small","input":["ä"],"encoding_format":"float","dimensions":256}"#

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::model_folder::sanitize_name;
+use crate::model_folder::sanitize_model_name;
 
 fn info(copy: &Altered) -> ModelIdentity {
     copy.open().model_identity().clone()
@@ -65,16 +65,16 @@ fn a_model_without_a_name_is_called_after_its_folder() {
 #[test]
 fn names_are_visible_and_short() {
     assert_eq!(
-        sanitize_name("org/Ünïcode-モデル v2"),
+        sanitize_model_name("org/Ünïcode-モデル v2"),
         "org/Ünïcode-モデル v2"
     );
-    assert_eq!(sanitize_name("a\tb"), "a\\u{9}b");
+    assert_eq!(sanitize_model_name("a\tb"), "a\\u{9}b");
     assert_eq!(
-        sanitize_name(&"x".repeat(500)).chars().count(),
+        sanitize_model_name(&"x".repeat(500)).chars().count(),
         MAX_MODEL_NAME_CHARS
     );
     assert_eq!(
-        sanitize_name(&"\u{7f}".repeat(500)).chars().count(),
+        sanitize_model_name(&"\u{7f}".repeat(500)).chars().count(),
         MAX_MODEL_NAME_CHARS
     );
 }

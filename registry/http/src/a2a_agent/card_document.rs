@@ -44,7 +44,7 @@ pub(crate) fn own_card_json(config: &Config) -> Value {
         "securityRequirements": [{"schemes": {}}, {"schemes": {"bearer": {"list": []}}}],
         "defaultInputModes": OUTPUT_MODES,
         "defaultOutputModes": OUTPUT_MODES,
-        "skills": own_skills(),
+        "skills": self_agent_skills(),
     });
     if !a2a.provider.is_empty() {
         card["provider"] = json!({
@@ -80,7 +80,7 @@ fn bearer_scheme(serve_0_3: bool) -> Value {
     scheme
 }
 
-fn own_skills() -> Value {
+fn self_agent_skills() -> Value {
     json!([
         {
             "id": FIND_AGENTS,

@@ -12,7 +12,7 @@ use crate::answers::conditional_response::conditional_response;
 use crate::answers::response::JSON_CONTENT_TYPE;
 use crate::middleware::envelope::prevent_body_changes;
 use crate::problems::problem::Problem;
-use crate::requests::auth::CardReader;
+use crate::requests::auth::PublicCardCaller;
 use crate::requests::server_state::ServerState;
 
 const CACHE_POLICY: HeaderValue = HeaderValue::from_static("public, max-age=300");
@@ -39,10 +39,10 @@ const CACHE_POLICY: HeaderValue = HeaderValue::from_static("public, max-age=300"
 #[get("/.well-known/agent.json", name = "own_card_0_2")]
 pub async fn own_card(
     request: HttpRequest,
-    _caller: CardReader,
+    _caller: PublicCardCaller,
     state: web::Data<ServerState>,
 ) -> Result<HttpResponse, Problem> {
-    let card = signed_card(&state)?;
+    let card = own_signed_card(&state)?;
     Ok(conditional_card_response(
         &request,
         card,
@@ -68,10 +68,10 @@ pub async fn own_card(
 #[get("/.well-known/jwks.json")]
 pub async fn own_keys(
     request: HttpRequest,
-    _caller: CardReader,
+    _caller: PublicCardCaller,
     state: web::Data<ServerState>,
 ) -> Result<HttpResponse, Problem> {
-    let card = signed_card(&state)?;
+    let card = own_signed_card(&state)?;
     Ok(conditional_card_response(
         &request,
         card,
@@ -80,7 +80,7 @@ pub async fn own_keys(
     ))
 }
 
-fn signed_card(state: &ServerState) -> Result<&SelfAgentCard, AppError> {
+fn own_signed_card(state: &ServerState) -> Result<&SelfAgentCard, AppError> {
     let card = state.context.self_agent.card.get();
     card.ok_or_else(AppError::no_resource)
 }

@@ -104,7 +104,7 @@ pub async fn load_signing_keys(
         keys.push(NamedSigningKey::from_file(path, &config.kid)?);
     }
     let stored_key = match keys.is_empty() {
-        true => Some(load_or_create_key(store).await?),
+        true => Some(ensure_signing_key(store).await?),
         // Cards that this key signed while it was in use stay valid.
         false => settings::setting_value(store, KEY_SETTING).await?,
     };
@@ -125,7 +125,7 @@ pub async fn load_signing_keys(
 }
 
 /// Loads the key that the registry created, as stored in the setting, or creates it.
-async fn load_or_create_key(store: &Store) -> Result<String, StartError> {
+async fn ensure_signing_key(store: &Store) -> Result<String, StartError> {
     let fresh =
         EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .map_err(|_| StartError("cannot create a key for the registry's own card".into()))?;

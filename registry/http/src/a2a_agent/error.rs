@@ -238,7 +238,7 @@ impl From<AppError> for A2aError {
 }
 
 /// Error response for a failure outside of the A2A handlers, in the format of the interface that the path belongs to.
-pub fn problem_response(request: &HttpRequest, problem: &Problem) -> HttpResponse {
+pub fn a2a_problem_response(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     let error = A2aError::new(
         A2aErrorKind::Http(problem.kind().status),
         problem.to_string(),

@@ -21,25 +21,25 @@ use super::conversation_ids::is_registry_context_id;
 use super::error::A2aError;
 use super::incoming_message::number_member;
 use super::intent::Intent;
-use super::task_outcome::{CandidateAgent, FoundAgentsPage, OutcomeKind};
+use super::task_outcome::{CandidateAgent, FoundAgentsPage, TaskOutcomeKind};
 use super::tasks::task_owner_id;
 use super::text_rendering;
 use crate::ard::ard_base_url;
 use crate::ard::result_rendering::ard_result_json;
-use crate::ard::search::search_own_entries;
+use crate::ard::search::search_local_entries;
 
 /// The name of this interface in page tokens.
 const SURFACE: &str = "a2a";
 
 #[derive(Debug)]
 pub(super) struct IntentResult {
-    pub(super) outcome: OutcomeKind,
+    pub(super) outcome: TaskOutcomeKind,
     /// The request for the next page; empty if there is none, `None` if the task was not a search.
     pub(super) next_request: Option<String>,
 }
 
-impl From<OutcomeKind> for IntentResult {
-    fn from(outcome: OutcomeKind) -> Self {
+impl From<TaskOutcomeKind> for IntentResult {
+    fn from(outcome: TaskOutcomeKind) -> Self {
         Self {
             outcome,
             next_request: None,
@@ -55,22 +55,22 @@ pub(super) async fn execute_intent(
 ) -> Result<IntentResult, A2aError> {
     Ok(match intent {
         Intent::FindAgents(request) => find_agents(context, caller, request).await?,
-        Intent::NextPage => find_next_page(context, caller, context_id).await?,
+        Intent::NextPage => continue_last_search(context, caller, context_id).await?,
         Intent::DescribeAgent(asked) => run_describe_agent(context, caller, asked).await?.into(),
-        Intent::CheckAgent(asked) => check_agent(context, caller, asked).await?.into(),
+        Intent::CheckAgent(asked) => check_agent_access(context, caller, asked).await?.into(),
         Intent::Unclear(text) => clarification_outcome(text).into(),
     })
 }
 
-fn missing_agent_outcome(skill: &str, requested: &str) -> OutcomeKind {
-    OutcomeKind::Missing {
+fn missing_agent_outcome(skill: &str, requested: &str) -> TaskOutcomeKind {
+    TaskOutcomeKind::Missing {
         skill: skill.to_owned(),
         asked: requested.to_owned(),
     }
 }
 
-fn clarification_outcome(text: &str) -> OutcomeKind {
-    OutcomeKind::Question {
+fn clarification_outcome(text: &str) -> TaskOutcomeKind {
+    TaskOutcomeKind::Question {
         text: text.to_owned(),
         choices: Vec::new(),
     }
@@ -84,7 +84,7 @@ async fn find_agents(
 ) -> Result<IntentResult, A2aError> {
     let search_request = parse_search_request(request)?;
     let (results, without_urn) =
-        search_own_entries(context, caller, &search_request, SURFACE).await?;
+        search_local_entries(context, caller, &search_request, SURFACE).await?;
     let source = ard_base_url(context);
     let mut page = FoundAgentsPage {
         without_urn,
@@ -106,7 +106,7 @@ async fn find_agents(
         page.rest.insert("pageToken".to_owned(), token.into());
     }
     Ok(IntentResult {
-        outcome: OutcomeKind::Found(page),
+        outcome: TaskOutcomeKind::Found(page),
         next_request: Some(next_request),
     })
 }
@@ -124,7 +124,7 @@ fn parse_search_request(request: &Value) -> Result<SearchRequest, A2aError> {
     })
 }
 
-async fn find_next_page(
+async fn continue_last_search(
     context: &AppContext,
     caller: &Caller,
     context_id: &str,
@@ -144,7 +144,7 @@ async fn find_next_page(
     };
     if request.is_empty() {
         return Ok(IntentResult {
-            outcome: OutcomeKind::Found(FoundAgentsPage::default()),
+            outcome: TaskOutcomeKind::Found(FoundAgentsPage::default()),
             next_request: Some(String::new()),
         });
     }
@@ -160,7 +160,7 @@ async fn resolve_agent(
     caller: &Caller,
     skill: &str,
     requested: &str,
-) -> Result<Result<Agent, OutcomeKind>, AppError> {
+) -> Result<Result<Agent, TaskOutcomeKind>, AppError> {
     let missing = || missing_agent_outcome(skill, requested);
     let mut identifier = requested.to_owned();
     if !requested.starts_with("urn:") && requested.parse::<Uuid>().is_err() {
@@ -182,7 +182,7 @@ async fn resolve_agent(
             several => {
                 let text =
                     "Several agents have this name. Give the identifier of the one you mean.";
-                return Ok(Err(OutcomeKind::Question {
+                return Ok(Err(TaskOutcomeKind::Question {
                     text: text.to_owned(),
                     choices: several.iter().map(candidate_agent).collect(),
                 }));
@@ -209,7 +209,7 @@ async fn run_describe_agent(
     context: &AppContext,
     caller: &Caller,
     requested: &str,
-) -> Result<OutcomeKind, A2aError> {
+) -> Result<TaskOutcomeKind, A2aError> {
     let agent = match resolve_agent(context, caller, DESCRIBE_AGENT, requested).await? {
         Ok(agent) => agent,
         Err(outcome) => return Ok(outcome),
@@ -217,11 +217,11 @@ async fn run_describe_agent(
     let rendered =
         serde_json::to_vec(&agent).map_err(|error| AppError::internal(error.to_string()))?;
     let listed = AgentExcerpt::parse(&rendered);
-    let data = listed.map(|listed| match listed.to_entry() {
+    let data = listed.map(|listed| match listed.to_catalog_entry() {
         Some(entry) => json!(entry),
         None => entry_without_urn(&listed, agent.hit.summary.id),
     });
-    Ok(OutcomeKind::About {
+    Ok(TaskOutcomeKind::About {
         skill: DESCRIBE_AGENT.into(),
         agent: agent.hit.summary.id,
         asked: requested.to_owned(),
@@ -240,11 +240,11 @@ fn entry_without_urn(listed: &AgentExcerpt<'_>, id: Uuid) -> Value {
     entry
 }
 
-async fn check_agent(
+async fn check_agent_access(
     context: &AppContext,
     caller: &Caller,
     requested: &str,
-) -> Result<OutcomeKind, A2aError> {
+) -> Result<TaskOutcomeKind, A2aError> {
     let agent = match resolve_agent(context, caller, CHECK_AGENT, requested).await? {
         Ok(agent) => agent.hit.summary,
         Err(outcome) => return Ok(outcome),
@@ -258,7 +258,7 @@ async fn check_agent(
             }
             Err(error) => return Err(error.into()),
         };
-    Ok(OutcomeKind::About {
+    Ok(TaskOutcomeKind::About {
         skill: CHECK_AGENT.into(),
         agent: agent.id,
         asked: requested.to_owned(),

@@ -140,7 +140,7 @@ pub(super) fn parse_send_params(
             "`message.role` is `{user}`."
         )));
     }
-    let parts = parse_parts(message, version)?;
+    let parts = parse_message_parts(message, version)?;
     let context_id = identifier_member(message, "contextId")?;
     let task_id = identifier_member(message, "taskId")?;
     let mut metadata = object_member(params, "metadata")?;
@@ -161,7 +161,7 @@ pub(super) fn parse_send_params(
         context_id,
         task_id,
         metadata,
-        configuration: parse_configuration(params, version)?,
+        configuration: parse_send_configuration(params, version)?,
     })
 }
 
@@ -176,7 +176,7 @@ fn object_member(parent: &Map<String, Value>, name: &str) -> Result<Map<String, 
 }
 
 /// Parses the parts into the 1.0 format.
-fn parse_parts(
+fn parse_message_parts(
     message: &Map<String, Value>,
     version: ProtocolVersion,
 ) -> Result<Vec<Value>, A2aError> {
@@ -189,10 +189,13 @@ fn parse_parts(
             "A message can have at most {MAX_PARTS} parts."
         )));
     }
-    given.iter().map(|part| parse_part(part, version)).collect()
+    given
+        .iter()
+        .map(|part| parse_message_part(part, version))
+        .collect()
 }
 
-fn parse_part(part: &Value, version: ProtocolVersion) -> Result<Value, A2aError> {
+fn parse_message_part(part: &Value, version: ProtocolVersion) -> Result<Value, A2aError> {
     let expected = match version {
         ProtocolVersion::V1 => "A part must have exactly one of `text`, `data`, `raw` and `url`.",
         ProtocolVersion::V03 => {
@@ -233,7 +236,7 @@ fn parse_part(part: &Value, version: ProtocolVersion) -> Result<Value, A2aError>
     Ok(normalized)
 }
 
-fn parse_configuration(
+fn parse_send_configuration(
     params: &Map<String, Value>,
     version: ProtocolVersion,
 ) -> Result<SendMessageConfiguration, A2aError> {
@@ -263,7 +266,8 @@ fn parse_configuration(
             ));
         }
     };
-    let takes = |mode: &str| modes.is_empty() || modes.iter().any(|one| mode_matches(one, mode));
+    let takes =
+        |mode: &str| modes.is_empty() || modes.iter().any(|one| accepts_output_mode(one, mode));
     let [text, data] = OUTPUT_MODES.map(takes);
     if !text && !data {
         return Err(A2aError::new(
@@ -283,7 +287,7 @@ fn parse_configuration(
 }
 
 /// Whether an accepted output mode, which may be a media range or a 0.1 keyword, includes this mode.
-fn mode_matches(accepted: &Value, mode: &str) -> bool {
+fn accepts_output_mode(accepted: &Value, mode: &str) -> bool {
     let accepted = accepted.as_str().unwrap_or_default();
     let media_type = accepted.split(';').next().unwrap_or_default();
     let essence = media_type.trim().to_ascii_lowercase();

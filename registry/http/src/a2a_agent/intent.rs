@@ -103,7 +103,7 @@ fn find_agents_intent(
     }
     Ok(match text {
         "" => Intent::Unclear(EMPTY_MESSAGE),
-        text => Intent::FindAgents(search_request(text)),
+        text => Intent::FindAgents(text_search_request(text)),
     })
 }
 
@@ -128,7 +128,7 @@ fn agent_intent(
     })
 }
 
-fn search_request(text: &str) -> Value {
+fn text_search_request(text: &str) -> Value {
     serde_json::json!({"query": {"text": text}})
 }
 
@@ -146,7 +146,7 @@ fn intent_from_text(text: &str) -> Intent {
     }
     match is_agent_identifier(unpunctuated) {
         true => Intent::DescribeAgent(unpunctuated.to_owned()),
-        false => Intent::FindAgents(search_request(text)),
+        false => Intent::FindAgents(text_search_request(text)),
     }
 }
 

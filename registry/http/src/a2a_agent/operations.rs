@@ -99,7 +99,7 @@ impl OperationRequest<'_> {
         Ok(OperationOutput::Value(match version {
             ProtocolVersion::V1 => value,
             // All 0.3 operations with a result return a task.
-            ProtocolVersion::V03 => v0_3::convert_task(value),
+            ProtocolVersion::V03 => v0_3::task_to_v03(value),
         }))
     }
 }

@@ -16,7 +16,7 @@ pub(super) enum ProtocolVersion {
 
 /// The protocol version of a request, if it is served. A missing or empty version means 0.3; the patch number is
 /// ignored.
-pub(super) fn request_version(
+pub(super) fn requested_protocol_version(
     request: &HttpRequest,
     serves_v03: bool,
 ) -> Result<ProtocolVersion, A2aError> {
@@ -27,7 +27,7 @@ pub(super) fn request_version(
         let found = query.find(|(name, _)| name.eq_ignore_ascii_case(VERSION_HEADER));
         found.map(|(_, value)| value.trim().to_owned())
     });
-    match parse_version(stated.as_deref().unwrap_or_default())? {
+    match parse_protocol_version(stated.as_deref().unwrap_or_default())? {
         ProtocolVersion::V03 if !serves_v03 => Err(A2aError::new(
             A2aErrorKind::VersionNotSupported,
             "Only A2A 1.0 is supported: send `A2A-Version: 1.0`.",
@@ -36,7 +36,7 @@ pub(super) fn request_version(
     }
 }
 
-fn parse_version(requested: &str) -> Result<ProtocolVersion, A2aError> {
+fn parse_protocol_version(requested: &str) -> Result<ProtocolVersion, A2aError> {
     let mut numbers = requested.splitn(3, '.');
     let (major, minor, patch) = (numbers.next(), numbers.next(), numbers.next());
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -77,7 +77,7 @@ mod tests {
             ("v1.0", None),
             (" ", None),
         ] {
-            assert_eq!(parse_version(stated).ok(), expected, "{stated:?}");
+            assert_eq!(parse_protocol_version(stated).ok(), expected, "{stated:?}");
         }
     }
 }

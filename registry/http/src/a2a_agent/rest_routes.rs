@@ -10,7 +10,7 @@ use url::form_urlencoded;
 
 use super::error::{A2aError, A2aErrorKind, uncached_response};
 use super::operations::{A2aOperation, OperationOutput, OperationRequest};
-use super::protocol_version::request_version;
+use super::protocol_version::requested_protocol_version;
 use super::task_stream::EventEncoding;
 use crate::problems::problem::Problem;
 use crate::requests::auth::Anyone;
@@ -62,7 +62,7 @@ async fn run_rest_operation(
         .read_and_reauthenticate(config.limits.json_bytes)
         .await?;
     let execution = async {
-        request_version(request, false)?;
+        requested_protocol_version(request, false)?;
         let params = match operation {
             A2aOperation::SendMessage | A2aOperation::SendStreamingMessage => {
                 parse_message_body(is_json, &bytes)?

@@ -15,7 +15,7 @@ pub(super) struct RpcRequest {
 }
 
 /// Parses a request. On failure, returns the error and the id for the response, as far as the id could be read.
-pub(super) fn parse_request(body: &[u8]) -> Result<RpcRequest, (Value, A2aError)> {
+pub(super) fn parse_rpc_request(body: &[u8]) -> Result<RpcRequest, (Value, A2aError)> {
     let document: Value = serde_json::from_slice(body).map_err(|error| {
         let message = format!("The body is not JSON: {error}.");
         (Value::Null, A2aError::new(A2aErrorKind::NotJson, message))
@@ -44,12 +44,16 @@ pub(super) fn parse_request(body: &[u8]) -> Result<RpcRequest, (Value, A2aError)
 }
 
 /// Serializes a JSON-RPC response with this result. `json!` would copy the result.
-pub(super) fn result_json(id: &Value, result: &Value) -> String {
+pub(super) fn rpc_result_json(id: &Value, result: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-pub(super) fn result_response(id: &Value, result: &Value) -> HttpResponse {
-    uncached_response(StatusCode::OK, JSON_CONTENT_TYPE, result_json(id, result))
+pub(super) fn rpc_result_response(id: &Value, result: &Value) -> HttpResponse {
+    uncached_response(
+        StatusCode::OK,
+        JSON_CONTENT_TYPE,
+        rpc_result_json(id, result),
+    )
 }
 
 #[cfg(test)]
@@ -63,7 +67,8 @@ mod tests {
     #[test]
     fn a_request_is_read_with_its_id() {
         let call =
-            parse_request(br#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#).unwrap();
+            parse_rpc_request(br#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#)
+                .unwrap();
         assert_eq!((call.id, call.method.as_str()), (json!("x"), "m"));
         assert_eq!(Value::Object(call.params), json!({"a": 1}));
     }
@@ -93,7 +98,7 @@ mod tests {
                 json!("x"),
             ),
         ] {
-            let (seen, fault) = parse_request(body.as_bytes()).unwrap_err();
+            let (seen, fault) = parse_rpc_request(body.as_bytes()).unwrap_err();
             assert_eq!(
                 (fault.to_json_rpc()["code"].clone(), seen),
                 (json!(code), id),

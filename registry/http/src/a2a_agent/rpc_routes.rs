@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::error::{A2aError, A2aErrorKind};
 use super::operations::{A2aOperation, OperationOutput, OperationRequest};
-use super::protocol_version::{ProtocolVersion, request_version};
+use super::protocol_version::{ProtocolVersion, requested_protocol_version};
 use super::rpc;
 use super::task_stream::EventEncoding;
 use crate::middleware::envelope::accepts_media_type;
@@ -38,19 +38,19 @@ pub(crate) async fn rpc_call(
     let bytes = body
         .read_and_reauthenticate(config.limits.json_bytes)
         .await?;
-    let rpc_request = match rpc::parse_request(&bytes) {
+    let rpc_request = match rpc::parse_rpc_request(&bytes) {
         Ok(call) => call,
         Err((id, fault)) => return Ok(fault.rpc_response(&id)),
     };
     let serves_v03 = config.a2a.serve_0_3;
-    let spoken = request_version(&request, serves_v03);
+    let spoken = requested_protocol_version(&request, serves_v03);
     let responds_with_stream = matches!(spoken, Ok(ProtocolVersion::V03))
-        && method_operation(&rpc_request.method, ProtocolVersion::V03)
+        && operation_for_rpc_method(&rpc_request.method, ProtocolVersion::V03)
             .is_some_and(A2aOperation::is_streaming)
         && accepts_media_type(&request, "text/event-stream");
     let execution = async {
         let version = spoken?;
-        let operation = method_operation(&rpc_request.method, version)
+        let operation = operation_for_rpc_method(&rpc_request.method, version)
             .ok_or_else(|| unknown_method_error(&rpc_request.method, version, serves_v03))?;
         let operation_request = OperationRequest {
             request: &request,
@@ -63,7 +63,7 @@ pub(crate) async fn rpc_call(
             .await
     };
     Ok(match execution.await {
-        Ok(OperationOutput::Value(result)) => rpc::result_response(&rpc_request.id, &result),
+        Ok(OperationOutput::Value(result)) => rpc::rpc_result_response(&rpc_request.id, &result),
         Ok(OperationOutput::Stream(response)) => response,
         // 0.3 clients that requested a stream cannot read any other response.
         Err(fault) if responds_with_stream => fault.rpc_stream_response(&rpc_request.id),
@@ -71,7 +71,7 @@ pub(crate) async fn rpc_call(
     })
 }
 
-fn method_operation(method: &str, version: ProtocolVersion) -> Option<A2aOperation> {
+fn operation_for_rpc_method(method: &str, version: ProtocolVersion) -> Option<A2aOperation> {
     Some(match (version, method) {
         (ProtocolVersion::V1, v1::SEND_MESSAGE) | (ProtocolVersion::V03, v0::SEND_MESSAGE) => {
             A2aOperation::SendMessage
@@ -113,7 +113,7 @@ fn unknown_method_error(method: &str, version: ProtocolVersion, serves_v03: bool
     };
     let is_served = other_version == ProtocolVersion::V1 || serves_v03;
     let quoted_method: String = method.chars().take(MAX_METHOD_CHARS).collect();
-    let message = match method_operation(method, other_version) {
+    let message = match operation_for_rpc_method(method, other_version) {
         Some(_) if is_served => format!(
             "{quoted_method:?} is a method of A2A {number}: send it with the header `A2A-Version: {number}`."
         ),
@@ -137,7 +137,7 @@ mod tests {
             ("Cook", ProtocolVersion::V1, true, None),
             ("Cook", ProtocolVersion::V03, true, None),
         ] {
-            assert_eq!(method_operation(method, version), None, "{method}");
+            assert_eq!(operation_for_rpc_method(method, version), None, "{method}");
             let fault = unknown_method_error(method, version, serves_v03);
             assert_eq!(fault.kind, A2aErrorKind::UnknownMethod);
             let expected = match other {
@@ -148,7 +148,7 @@ mod tests {
             };
             assert_eq!(fault.message, expected);
         }
-        let push = method_operation(PUSH, ProtocolVersion::V03);
+        let push = operation_for_rpc_method(PUSH, ProtocolVersion::V03);
         assert_eq!(push, Some(A2aOperation::ConfigurePush));
     }
 }

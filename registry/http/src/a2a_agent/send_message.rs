@@ -18,7 +18,7 @@ use super::execution::{IntentResult, execute_intent};
 use super::incoming_message::{IncomingMessage, SendMessageConfiguration};
 use super::intent::{Intent, parse_intent};
 use super::task_insert_queue::insert_task;
-use super::task_outcome::{OutcomeKind, TaskOutcome};
+use super::task_outcome::{TaskOutcome, TaskOutcomeKind};
 use super::tasks::{LoadedTask, change_task, load_task, task_owner_id};
 use super::wire_format;
 
@@ -49,7 +49,7 @@ pub(super) async fn execute_message(
     if incoming.configuration.return_immediately {
         return start_task(context, caller, incoming).await;
     }
-    let mut job = prepare_run(context, caller, incoming).await?;
+    let mut job = prepare_task_run(context, caller, incoming).await?;
     let done = execute_intent(context, caller, &job.task.row.context_id, &job.intent).await?;
     job.complete(context, done).await?;
     job.store(context).await?;
@@ -62,7 +62,7 @@ pub(super) async fn start_task(
     caller: &Caller,
     incoming: IncomingMessage,
 ) -> Result<LoadedTask, A2aError> {
-    let job = prepare_run(context, caller, incoming).await?;
+    let job = prepare_task_run(context, caller, incoming).await?;
     job.store(context).await?;
     let task = job.task.clone();
     let (context, caller) = (Arc::clone(context), caller.clone());
@@ -86,7 +86,7 @@ async fn run_started_task(
 ) -> Result<(), AppError> {
     let result = execute_intent(context, caller, &run.task.row.context_id, &run.intent).await;
     let done = result.unwrap_or_else(|fault| {
-        OutcomeKind::Failed {
+        TaskOutcomeKind::Failed {
             text: fault.message,
         }
         .into()
@@ -104,10 +104,10 @@ impl TaskRun {
         context: &AppContext,
         result: IntentResult,
     ) -> Result<(), AppError> {
-        let (outcome, outcome_json, next_request) = limit_outcome(result, self.configuration)?;
-        let at = transition_time(context, self, next_request.is_some()).await?;
+        let (outcome, outcome_json, next_request) = limit_task_outcome(result, self.configuration)?;
+        let at = task_transition_time(context, self, next_request.is_some()).await?;
         let task = &mut self.task;
-        task.state = resulting_state(&outcome.outcome);
+        task.state = resulting_task_state(&outcome.outcome);
         task.outcome = Some(outcome);
         task.row.state = StoredEnum::from(task.state);
         task.row.outcome = Some(outcome_json);
@@ -143,7 +143,7 @@ impl TaskRun {
 
 /// Time at which a task enters its state. A search gets a later time than earlier searches of its conversation, even
 /// if the clocks of replicas differ, so that "more" continues the last search.
-async fn transition_time(
+async fn task_transition_time(
     context: &AppContext,
     run: &TaskRun,
     is_search: bool,
@@ -161,7 +161,7 @@ async fn transition_time(
 
 /// Applies the size limits to a result. Returns the outcome, its stored JSON, and the request for the next page as in
 /// [`IntentResult`].
-fn limit_outcome(
+fn limit_task_outcome(
     result: IntentResult,
     configuration: SendMessageConfiguration,
 ) -> Result<(TaskOutcome, String, Option<String>), AppError> {
@@ -178,24 +178,24 @@ fn limit_outcome(
     }
     if outcome_json.len() > MAX_OUTCOME_BYTES {
         let text = "The response is too large. Request fewer agents with `pageSize`.".to_owned();
-        outcome.outcome = OutcomeKind::Failed { text };
+        outcome.outcome = TaskOutcomeKind::Failed { text };
         next_request = None;
         outcome_json = outcome.to_stored_json()?;
     }
     Ok((outcome, outcome_json, next_request))
 }
 
-fn resulting_state(outcome: &OutcomeKind) -> TaskState {
+fn resulting_task_state(outcome: &TaskOutcomeKind) -> TaskState {
     match outcome {
-        OutcomeKind::Found(_) | OutcomeKind::About { .. } | OutcomeKind::Missing { .. } => {
-            TaskState::Completed
-        }
-        OutcomeKind::Question { .. } => TaskState::InputRequired,
-        OutcomeKind::Failed { .. } => TaskState::Failed,
+        TaskOutcomeKind::Found(_)
+        | TaskOutcomeKind::About { .. }
+        | TaskOutcomeKind::Missing { .. } => TaskState::Completed,
+        TaskOutcomeKind::Question { .. } => TaskState::InputRequired,
+        TaskOutcomeKind::Failed { .. } => TaskState::Failed,
     }
 }
 
-async fn prepare_run(
+async fn prepare_task_run(
     context: &AppContext,
     caller: &Caller,
     incoming: IncomingMessage,
@@ -338,11 +338,14 @@ mod tests {
         page.add_result(Uuid::nil(), entry);
         page.rest.insert("pageToken".to_owned(), json!("next"));
         let done = IntentResult {
-            outcome: OutcomeKind::Found(page),
+            outcome: TaskOutcomeKind::Found(page),
             next_request: Some("next".into()),
         };
-        let (answered, _, more) = limit_outcome(done, WANTS).unwrap();
-        assert_eq!(resulting_state(&answered.outcome), TaskState::Completed);
+        let (answered, _, more) = limit_task_outcome(done, WANTS).unwrap();
+        assert_eq!(
+            resulting_task_state(&answered.outcome),
+            TaskState::Completed
+        );
         assert_eq!(more.as_deref(), Some("next"));
         let shown = answered.into_artifact().unwrap();
         let response = json!({"results": [], "pageToken": "next"});
@@ -352,15 +355,18 @@ mod tests {
 
     #[test]
     fn an_answer_about_an_agent_that_is_too_large_keeps_its_text() {
-        let about = OutcomeKind::About {
+        let about = TaskOutcomeKind::About {
             skill: "describe-agent".into(),
             agent: Uuid::nil(),
             asked: "x".into(),
             text: "about x".into(),
             data: Some(json!("x".repeat(MAX_OUTCOME_BYTES))),
         };
-        let (answered, written, _) = limit_outcome(about.into(), WANTS).unwrap();
-        assert_eq!(resulting_state(&answered.outcome), TaskState::Completed);
+        let (answered, written, _) = limit_task_outcome(about.into(), WANTS).unwrap();
+        assert_eq!(
+            resulting_task_state(&answered.outcome),
+            TaskState::Completed
+        );
         assert!(written.len() < MAX_OUTCOME_BYTES);
         let shown = answered.into_artifact().unwrap();
         let text = json!([{"text": "about x", "mediaType": "text/plain"}]);

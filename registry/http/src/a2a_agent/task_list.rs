@@ -148,7 +148,7 @@ async fn read_task_page(
     columns: TaskProjection,
 ) -> Result<TaskRowPage, AppError> {
     let (store, now) = (&context.store, context.now().0);
-    let total = a2a_tasks::task_count(store, account, filter, now).await?;
+    let total = a2a_tasks::account_task_count(store, account, filter, now).await?;
     let heads = a2a_tasks::task_positions(store, account, filter, cursor, size + 1, columns, now);
     let mut heads = heads.await?;
     let fit = count_fitting_tasks(&heads).min(usize::try_from(size).unwrap_or(usize::MAX));
@@ -182,7 +182,7 @@ fn count_fitting_tasks(heads: &[TaskPosition]) -> usize {
 /// Parses the filter. The flag is `true` if the filter matches no task, because tasks here never enter the state.
 fn parse_task_filter(params: &Map<String, Value>) -> Result<(TaskFilter, bool), A2aError> {
     let status = text_member(params, "status")?.filter(|text| *text != "TASK_STATE_UNSPECIFIED");
-    let state = status.map(wire_format::parse_state).transpose();
+    let state = status.map(wire_format::parse_task_state).transpose();
     let state = state.map_err(|()| {
         A2aError::invalid_params("`status` must be a state such as TASK_STATE_COMPLETED.")
     })?;

@@ -31,12 +31,12 @@ pub(super) const MAX_ENTRY_BYTES: usize = 1 << 20;
 pub(super) struct TaskOutcome {
     pub(super) text: bool,
     pub(super) data: bool,
-    pub(super) outcome: OutcomeKind,
+    pub(super) outcome: TaskOutcomeKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum OutcomeKind {
+pub(super) enum TaskOutcomeKind {
     Found(FoundAgentsPage),
     About {
         skill: String,
@@ -95,7 +95,7 @@ impl TaskOutcome {
     /// Identifiers of the agents on the page. A stored outcome has no entries for them.
     pub(super) fn entry_identifiers(&self) -> impl Iterator<Item = &str> {
         let results = match &self.outcome {
-            OutcomeKind::Found(page) => page.results.as_slice(),
+            TaskOutcomeKind::Found(page) => page.results.as_slice(),
             _ => &[],
         };
         results.iter().map(|(_, kept)| kept.identifier.as_str())
@@ -103,7 +103,7 @@ impl TaskOutcome {
 
     /// Fills in the entries of the agents on the page, and leaves out agents without an entry here.
     pub(super) fn fill_entries(&mut self, entries: &HashMap<String, Vec<u8>>, source: &str) {
-        if let OutcomeKind::Found(page) = &mut self.outcome {
+        if let TaskOutcomeKind::Found(page) = &mut self.outcome {
             let results = page.results.iter().filter_map(|(_, kept)| {
                 entry_with_score(entries.get(&kept.identifier)?, kept.score.into(), source)
             });
@@ -114,7 +114,7 @@ impl TaskOutcome {
     pub(super) fn into_artifact(self) -> Option<Value> {
         let mut metadata = Map::new();
         let (name, text, data) = match self.outcome {
-            OutcomeKind::Found(mut page) => {
+            TaskOutcomeKind::Found(mut page) => {
                 page.sanitize_and_limit_entries();
                 let text = text_rendering::found_agents_text(&page);
                 for (name, number) in [
@@ -127,13 +127,13 @@ impl TaskOutcome {
                 }
                 (FIND_AGENTS.to_owned(), text, Some(page.into_response()))
             }
-            OutcomeKind::About {
+            TaskOutcomeKind::About {
                 skill, text, data, ..
             } => (skill, text, data),
-            OutcomeKind::Missing { skill, asked } => {
+            TaskOutcomeKind::Missing { skill, asked } => {
                 (skill, text_rendering::agent_not_found_text(&asked), None)
             }
-            OutcomeKind::Question { .. } | OutcomeKind::Failed { .. } => return None,
+            TaskOutcomeKind::Question { .. } | TaskOutcomeKind::Failed { .. } => return None,
         };
         let part = |name: &str, content: Value, kind: &str| {
             json_object([(name, content), ("mediaType", kind.into())])
@@ -159,59 +159,63 @@ impl TaskOutcome {
 
     pub(super) fn status_text(&self) -> Option<String> {
         match &self.outcome {
-            OutcomeKind::Question { text, choices } => {
+            TaskOutcomeKind::Question { text, choices } => {
                 Some(text_rendering::clarification_text(text, choices))
             }
-            OutcomeKind::Failed { text } => Some(text.clone()),
-            OutcomeKind::Found(_) | OutcomeKind::About { .. } | OutcomeKind::Missing { .. } => None,
+            TaskOutcomeKind::Failed { text } => Some(text.clone()),
+            TaskOutcomeKind::Found(_)
+            | TaskOutcomeKind::About { .. }
+            | TaskOutcomeKind::Missing { .. } => None,
         }
     }
 
     /// The clarification question for the history, without the candidate agents: the history is not checked again.
     pub(super) fn clarification(&self) -> Option<&str> {
         match &self.outcome {
-            OutcomeKind::Question { text, .. } => Some(text),
+            TaskOutcomeKind::Question { text, .. } => Some(text),
             _ => None,
         }
     }
 
     /// Removes the data of a response about one agent, so that its text can be stored.
     pub(super) fn remove_data(&mut self) {
-        if let OutcomeKind::About { data, .. } = &mut self.outcome {
+        if let TaskOutcomeKind::About { data, .. } = &mut self.outcome {
             *data = None;
         }
     }
 
     /// The agents in this outcome, except those on a page, whose visibility depends on their entries.
-    pub(super) fn unpaged_agent_ids(&self) -> Vec<Uuid> {
+    pub(super) fn agent_ids_outside_page(&self) -> Vec<Uuid> {
         match &self.outcome {
-            OutcomeKind::About { agent, .. } => vec![*agent],
-            OutcomeKind::Question { choices, .. } => choices.iter().map(|one| one.agent).collect(),
-            OutcomeKind::Found(_) | OutcomeKind::Missing { .. } | OutcomeKind::Failed { .. } => {
-                Vec::new()
+            TaskOutcomeKind::About { agent, .. } => vec![*agent],
+            TaskOutcomeKind::Question { choices, .. } => {
+                choices.iter().map(|one| one.agent).collect()
             }
+            TaskOutcomeKind::Found(_)
+            | TaskOutcomeKind::Missing { .. }
+            | TaskOutcomeKind::Failed { .. } => Vec::new(),
         }
     }
 
     /// Removes the agents in [`agent_ids`](Self::agent_ids) that are not visible.
     pub(super) fn retain_visible_agents(&mut self, visible: &HashSet<Uuid>) {
         match &mut self.outcome {
-            OutcomeKind::Question { choices, .. } => {
+            TaskOutcomeKind::Question { choices, .. } => {
                 choices.retain(|choice| visible.contains(&choice.agent));
             }
-            OutcomeKind::About {
+            TaskOutcomeKind::About {
                 skill,
                 agent,
                 asked,
                 ..
             } if !visible.contains(agent) => {
                 let (skill, asked) = (std::mem::take(skill), std::mem::take(asked));
-                self.outcome = OutcomeKind::Missing { skill, asked };
+                self.outcome = TaskOutcomeKind::Missing { skill, asked };
             }
-            OutcomeKind::Found(_)
-            | OutcomeKind::About { .. }
-            | OutcomeKind::Missing { .. }
-            | OutcomeKind::Failed { .. } => {}
+            TaskOutcomeKind::Found(_)
+            | TaskOutcomeKind::About { .. }
+            | TaskOutcomeKind::Missing { .. }
+            | TaskOutcomeKind::Failed { .. } => {}
         }
     }
 }
@@ -284,12 +288,12 @@ mod tests {
     fn hidden_characters_are_visible_in_data() {
         let evil = "a\u{202e}b\u{200b}c\u{e0041}";
         let entry = json!({"identifier": "urn:air:a.example:x", "displayName": evil, "metadata": {evil: [evil]}});
-        let found = OutcomeKind::Found(FoundAgentsPage {
+        let found = TaskOutcomeKind::Found(FoundAgentsPage {
             entries: vec![entry.clone()],
             rest: Map::from_iter([("referrals".to_owned(), json!([evil]))]),
             ..FoundAgentsPage::default()
         });
-        let about = OutcomeKind::About {
+        let about = TaskOutcomeKind::About {
             skill: "describe-agent".into(),
             agent: Uuid::nil(),
             asked: "x".into(),
@@ -327,7 +331,7 @@ mod tests {
         TaskOutcome {
             text: true,
             data: true,
-            outcome: OutcomeKind::Found(page),
+            outcome: TaskOutcomeKind::Found(page),
         }
     }
 
@@ -346,7 +350,7 @@ mod tests {
         assert_eq!(both.into_artifact(), page(&[seen]).into_artifact());
 
         let mut about = TaskOutcome {
-            outcome: OutcomeKind::About {
+            outcome: TaskOutcomeKind::About {
                 skill: "describe-agent".into(),
                 agent: hidden,
                 asked: "x".into(),
@@ -356,7 +360,7 @@ mod tests {
             ..page(&[])
         };
         about.retain_visible_agents(&visible);
-        let missing = OutcomeKind::Missing {
+        let missing = TaskOutcomeKind::Missing {
             skill: "describe-agent".into(),
             asked: "x".into(),
         };
@@ -367,7 +371,7 @@ mod tests {
             line: agent.to_string(),
         };
         let question = |choices| TaskOutcome {
-            outcome: OutcomeKind::Question {
+            outcome: TaskOutcomeKind::Question {
                 text: "Which?".into(),
                 choices,
             },
@@ -391,7 +395,7 @@ mod tests {
             (vec![MAX_ENTRY_BYTES - 2], vec![0]),
         ] {
             let mut answered = page(&[]);
-            let OutcomeKind::Found(found) = &mut answered.outcome else {
+            let TaskOutcomeKind::Found(found) = &mut answered.outcome else {
                 unreachable!()
             };
             let entry = |size: &usize| json!("x".repeat(*size));

@@ -25,7 +25,7 @@ use uuid::Uuid;
 use super::error::{EVENT_STREAM, NO_STORE};
 use super::operations::OperationRequest;
 use super::protocol_version::ProtocolVersion;
-use super::tasks::{LoadedTask, is_work_overdue, load_task, task_owner_id};
+use super::tasks::{LoadedTask, is_task_overdue, load_task, task_owner_id};
 use super::{rpc, v0_3, wire_format};
 use crate::limits::stream_limit::StreamPermit;
 use crate::middleware::envelope::prevent_body_changes;
@@ -55,9 +55,9 @@ impl EventEncoding {
     fn encode_frame(&self, event: Value, is_last: bool) -> Bytes {
         let written = match self {
             Self::Rest => event.to_string(),
-            Self::Rpc(id, ProtocolVersion::V1) => rpc::result_json(id, &event),
+            Self::Rpc(id, ProtocolVersion::V1) => rpc::rpc_result_json(id, &event),
             Self::Rpc(id, ProtocolVersion::V03) => {
-                rpc::result_json(id, &v0_3::convert_event(event, is_last))
+                rpc::rpc_result_json(id, &v0_3::event_to_v03(event, is_last))
             }
         };
         Bytes::from(format!("data: {written}\n\n"))
@@ -95,7 +95,7 @@ pub(super) fn stream_task(
         is_finished: is_last,
         encoding,
         signal,
-        sent_at: context.uptime(),
+        sent_at: context.monotonic_time(),
         shutdown: operation_request.state.shutdown.clone(),
         _permit: permit,
     };
@@ -132,7 +132,7 @@ impl TaskStream {
                 .run_until_cancelled(followed.next_frame())
                 .await
                 .flatten()?;
-            followed.sent_at = followed.context.uptime();
+            followed.sent_at = followed.context.monotonic_time();
             Some((Ok(part), followed))
         })
     }
@@ -160,7 +160,7 @@ impl TaskStream {
                 continue;
             }
             self.reauthenticate().await?;
-            if self.context.uptime().saturating_sub(self.sent_at) >= KEEP_ALIVE_AFTER {
+            if self.context.monotonic_time().saturating_sub(self.sent_at) >= KEEP_ALIVE_AFTER {
                 return Some(Bytes::from_static(b": still working\n\n"));
             }
             // Returns on a change, or when the next check is due.
@@ -174,13 +174,13 @@ impl TaskStream {
         let read = a2a_tasks::live_task_state(store, task_owner_id(&self.caller), self.id, now);
         let (state, since) = read.await.ok()??;
         let state = state.known_value()?;
-        Some((state, since) != self.last_state || is_work_overdue(&self.context, state, since))
+        Some((state, since) != self.last_state || is_task_overdue(&self.context, state, since))
     }
 
     fn queue_events(&mut self, task: LoadedTask) {
         self.last_state = (task.state, task.row.updated_at);
         self.is_finished = task.state != TaskState::Working;
-        for event in wire_format::update_events(task) {
+        for event in wire_format::task_update_events(task) {
             // 0.3 marks only status events as final, and the status event comes last.
             self.pending_frames
                 .push_back(self.encoding.encode_frame(event, self.is_finished));

@@ -15,7 +15,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::{A2aError, A2aErrorKind};
-use super::task_outcome::{OutcomeKind, TaskOutcome, visible_agent_ids};
+use super::task_outcome::{TaskOutcome, TaskOutcomeKind, visible_agent_ids};
 use crate::ard::{ard_base_url, visible_entries};
 
 /// Maximum work time of a task. A task that takes longer belongs to a process that has ended.
@@ -63,7 +63,9 @@ pub(super) async fn redact_tasks(
     let answers = || tasks.iter().filter_map(|task| task.outcome.as_ref());
     let identifiers = answers().flat_map(TaskOutcome::entry_identifiers);
     let identifiers: Vec<String> = identifiers.map(str::to_owned).collect();
-    let agents = answers().flat_map(TaskOutcome::unpaged_agent_ids).collect();
+    let agents = answers()
+        .flat_map(TaskOutcome::agent_ids_outside_page)
+        .collect();
     let visible_ids = visible_agent_ids(context, caller, agents).await?;
     let entries = visible_entries(context, caller, identifiers).await?;
     let source = ard_base_url(context);
@@ -88,10 +90,10 @@ pub(super) async fn load_task(
 ) -> Result<LoadedTask, A2aError> {
     let id: Uuid = id.parse().map_err(|_| A2aError::task_not_found())?;
     let mut task = load_unredacted_task(context, caller, id).await?;
-    if is_work_overdue(context, task.state, task.row.updated_at) {
+    if is_task_overdue(context, task.state, task.row.updated_at) {
         let text =
             "The registry was restarted while it processed this task. Send the message again.";
-        let kind = OutcomeKind::Failed {
+        let kind = TaskOutcomeKind::Failed {
             text: text.to_owned(),
         };
         let failed = TaskOutcome {
@@ -109,7 +111,7 @@ pub(super) async fn load_task(
 }
 
 /// Whether a task that entered its state at this time exceeds its work time.
-pub(super) fn is_work_overdue(context: &AppContext, state: TaskState, since: i64) -> bool {
+pub(super) fn is_task_overdue(context: &AppContext, state: TaskState, since: i64) -> bool {
     state == TaskState::Working && context.now().0 - since > MAX_WORK_TIME
 }
 

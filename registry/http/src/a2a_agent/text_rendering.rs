@@ -1,7 +1,7 @@
 //! Renders results as text. Card texts are untrusted: they are quoted and cut, and hidden characters are made visible.
 
 use a2a_registry_api::PolicyDecision;
-use a2a_registry_core::text::{ADDRESS, LINE, QUOTED_NOTE, TEASER, line, quoted_line};
+use a2a_registry_core::text::{ADDRESS, LINE, QUOTED_NOTE, TEASER, quoted_line, single_line};
 use serde_json::Value;
 
 use super::task_outcome::{CandidateAgent, FoundAgentsPage};
@@ -30,7 +30,7 @@ pub(super) fn found_agents_text(page: &FoundAgentsPage) -> String {
             text.push_str(&format!("\n   {}", quoted_line(description, TEASER)));
         }
         for (label, name) in [("Identifier", "identifier"), ("Card", "url")] {
-            let shown = line(member(name), ADDRESS);
+            let shown = single_line(member(name), ADDRESS);
             if !shown.is_empty() {
                 text.push_str(&format!("\n   {label}: {shown}"));
             }
@@ -75,8 +75,8 @@ pub(super) fn candidate_line(name: &str, domain: &str, identifier: &str) -> Stri
     format!(
         "{} of {}: {}",
         quoted_line(name, LINE),
-        line(domain, LINE),
-        line(identifier, ADDRESS)
+        single_line(domain, LINE),
+        single_line(identifier, ADDRESS)
     )
 }
 
@@ -88,7 +88,9 @@ pub(super) fn access_text(
     let decision_text =
         |decision: &PolicyDecision, may: &str| match (&decision.reason, decision.allowed) {
             (_, true) => format!("You may {may} it."),
-            (Some(reason), false) => format!("You may not {may} it. {}", line(reason, TEASER)),
+            (Some(reason), false) => {
+                format!("You may not {may} it. {}", single_line(reason, TEASER))
+            }
             (None, false) => format!("You may not {may} it."),
         };
     format!(

@@ -2,58 +2,58 @@
 
 use serde_json::{Value, json};
 
-pub(super) fn convert_task(mut task: Value) -> Value {
+pub(super) fn task_to_v03(mut task: Value) -> Value {
     task["kind"] = "task".into();
-    convert_status(&mut task["status"]);
-    convert_list(&mut task, "artifacts", convert_parts);
-    convert_list(&mut task, "history", convert_message);
+    status_to_v03(&mut task["status"]);
+    convert_list_items(&mut task, "artifacts", parts_to_v03);
+    convert_list_items(&mut task, "history", message_to_v03);
     task
 }
 
 /// Converts a stream event; the last event is marked as final.
-pub(super) fn convert_event(mut event: Value, is_last: bool) -> Value {
+pub(super) fn event_to_v03(mut event: Value, is_last: bool) -> Value {
     if let Some(of) = event.get_mut("task") {
-        return convert_task(of.take());
+        return task_to_v03(of.take());
     }
     if let Some(update) = event.get_mut("artifactUpdate") {
         update["kind"] = "artifact-update".into();
-        convert_parts(&mut update["artifact"]);
+        parts_to_v03(&mut update["artifact"]);
         return update.take();
     }
     let mut update = event["statusUpdate"].take();
     update["kind"] = "status-update".into();
-    convert_status(&mut update["status"]);
+    status_to_v03(&mut update["status"]);
     update["final"] = is_last.into();
     update
 }
 
-fn convert_list(parent: &mut Value, list: &str, convert: fn(&mut Value)) {
+fn convert_list_items(parent: &mut Value, list: &str, convert: fn(&mut Value)) {
     let items = parent.get_mut(list).and_then(Value::as_array_mut);
     items.into_iter().flatten().for_each(convert);
 }
 
-fn convert_status(status: &mut Value) {
+fn status_to_v03(status: &mut Value) {
     let state = status["state"].as_str().unwrap_or_default();
     let word = state.trim_start_matches("TASK_STATE_").to_ascii_lowercase();
     status["state"] = word.replace('_', "-").into();
     if let Some(message) = status.get_mut("message") {
-        convert_message(message);
+        message_to_v03(message);
     }
 }
 
-fn convert_message(message: &mut Value) {
+fn message_to_v03(message: &mut Value) {
     let is_user = message["role"] == "ROLE_USER";
     message["kind"] = "message".into();
     message["role"] = if is_user { "user" } else { "agent" }.into();
-    convert_parts(message);
+    parts_to_v03(message);
 }
 
-fn convert_parts(parent: &mut Value) {
-    convert_list(parent, "parts", convert_part);
+fn parts_to_v03(parent: &mut Value) {
+    convert_list_items(parent, "parts", part_to_v03);
 }
 
 /// Converts a part: drops its media type, which 0.3 supports for files only, and wraps data in an object.
-fn convert_part(part: &mut Value) {
+fn part_to_v03(part: &mut Value) {
     let Some(members) = part.as_object_mut() else {
         return;
     };
@@ -91,21 +91,21 @@ mod tests {
             "history": [{"kind": "message", "messageId": "n", "role": "user",
                          "parts": [{"kind": "data", "data": {"value": [1]}}]}],
         });
-        assert_eq!(convert_task(new.clone()), old);
-        assert_eq!(convert_event(json!({"task": new}), false), old);
+        assert_eq!(task_to_v03(new.clone()), old);
+        assert_eq!(event_to_v03(json!({"task": new}), false), old);
     }
 
     #[test]
     fn only_the_last_status_is_final() {
         let update = json!({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}});
         for last in [true, false] {
-            let old = convert_event(update.clone(), last);
+            let old = event_to_v03(update.clone(), last);
             assert_eq!(old["kind"], "status-update");
             assert_eq!(old["status"]["state"], "working");
             assert_eq!(old["final"], last);
         }
         let update = json!({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": [{"text": "x"}]}}});
-        let old = convert_event(update, true);
+        let old = event_to_v03(update, true);
         assert_eq!(old["kind"], "artifact-update");
         assert_eq!(
             old["artifact"]["parts"],

@@ -9,7 +9,7 @@ use time::{OffsetDateTime, UtcOffset};
 use super::task_outcome::TaskOutcome;
 use super::tasks::LoadedTask;
 
-pub(super) const fn state_name(state: TaskState) -> &'static str {
+pub(super) const fn task_state_name(state: TaskState) -> &'static str {
     match state {
         TaskState::Working => "TASK_STATE_WORKING",
         TaskState::InputRequired => "TASK_STATE_INPUT_REQUIRED",
@@ -20,8 +20,10 @@ pub(super) const fn state_name(state: TaskState) -> &'static str {
 }
 
 /// Parses a state; `None` for states that tasks here never enter, an error if the text is not a state.
-pub(super) fn parse_state(text: &str) -> Result<Option<TaskState>, ()> {
-    let known = TaskState::ALL.iter().find(|one| state_name(**one) == text);
+pub(super) fn parse_task_state(text: &str) -> Result<Option<TaskState>, ()> {
+    let known = TaskState::ALL
+        .iter()
+        .find(|one| task_state_name(**one) == text);
     match (known, text) {
         (Some(known), _) => Ok(Some(*known)),
         (None, "TASK_STATE_SUBMITTED" | "TASK_STATE_REJECTED" | "TASK_STATE_AUTH_REQUIRED") => {
@@ -64,7 +66,7 @@ pub(super) fn agent_message(task: &LoadedTask, text: &str) -> Value {
 
 pub(super) fn task_status(task: &LoadedTask) -> Value {
     let mut status = json!({
-        "state": state_name(task.state),
+        "state": task_state_name(task.state),
         "timestamp": format_timestamp(task.row.updated_at),
     });
     if let Some(text) = task.outcome.as_ref().and_then(TaskOutcome::status_text) {
@@ -98,7 +100,7 @@ pub(super) fn task_json(
 }
 
 /// Events that report the transition of a task into its current state. The status event comes last.
-pub(super) fn update_events(mut task: LoadedTask) -> Vec<Value> {
+pub(super) fn task_update_events(mut task: LoadedTask) -> Vec<Value> {
     let status_update = json!({"statusUpdate": {
         "taskId": task.id(),
         "contextId": task.row.context_id,
@@ -133,11 +135,11 @@ mod tests {
     #[test]
     fn states_are_read_as_they_are_written() {
         for one in TaskState::ALL {
-            assert_eq!(parse_state(state_name(*one)), Ok(Some(*one)));
+            assert_eq!(parse_task_state(task_state_name(*one)), Ok(Some(*one)));
         }
-        assert_eq!(parse_state("TASK_STATE_REJECTED"), Ok(None));
+        assert_eq!(parse_task_state("TASK_STATE_REJECTED"), Ok(None));
         for wrong in ["", "working", "TASK_STATE_UNSPECIFIED", "TASK_STATE_ODD"] {
-            assert_eq!(parse_state(wrong), Err(()), "{wrong}");
+            assert_eq!(parse_task_state(wrong), Err(()), "{wrong}");
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn conditional_response(
     cache_control: HeaderValue,
     full_response: impl FnOnce() -> HttpResponse,
 ) -> HttpResponse {
-    let mut response = if client_has_tag(request, tag) {
+    let mut response = if client_has_etag(request, tag) {
         HttpResponse::NotModified().finish()
     } else {
         full_response()
@@ -51,7 +51,7 @@ pub(crate) fn conditional_response(
     response
 }
 
-fn client_has_tag(request: &HttpRequest, tag: &str) -> bool {
+fn client_has_etag(request: &HttpRequest, tag: &str) -> bool {
     // Most callers send back the single tag that they received, which needs no parsing.
     match request.headers().get(IF_NONE_MATCH) {
         None => return false,
@@ -92,7 +92,7 @@ mod tests {
                 request = request.append_header((IF_NONE_MATCH, *line));
             }
             assert_eq!(
-                client_has_tag(&request.to_http_request(), tag),
+                client_has_etag(&request.to_http_request(), tag),
                 expected,
                 "{tag} {lines:?}"
             );

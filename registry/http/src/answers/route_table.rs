@@ -41,7 +41,7 @@ impl RouteTable {
             pattern_methods.insert((*method).to_owned());
         }
         let mut routes: Vec<_> = methods.into_iter().collect();
-        routes.sort_by_key(|(pattern, _)| std::cmp::Reverse(literal_length(pattern)));
+        routes.sort_by_key(|(pattern, _)| std::cmp::Reverse(literal_pattern_length(pattern)));
         Self {
             routes: routes
                 .into_iter()
@@ -85,7 +85,7 @@ fn build_route(path: &str, mut methods: BTreeSet<String>) -> RouteMethods {
     }
 }
 
-fn literal_length(pattern: &str) -> usize {
+fn literal_pattern_length(pattern: &str) -> usize {
     let mut inside = false;
     pattern
         .chars()

@@ -135,7 +135,7 @@ pub async fn domain_vouch(
     domain: DomainRef,
     vouch: JsonBody<Vouch>,
 ) -> HandlerResult {
-    let domain = domains::domain_vouch(&caller.context, &caller, &domain.0, &vouch.0).await?;
+    let domain = domains::vouch_for_domain(&caller.context, &caller, &domain.0, &vouch.0).await?;
     response::json_response(StatusCode::OK, &domain)
 }
 
@@ -159,7 +159,7 @@ pub async fn owner_vouch_set(
     vouch: JsonBody<NewOwnerVouch>,
 ) -> HandlerResult {
     let domain =
-        owner_vouch::owner_vouch_set(&caller.context, &caller, &domain.0, &vouch.0).await?;
+        owner_vouch::vouch_for_domain_owner(&caller.context, &caller, &domain.0, &vouch.0).await?;
     response::json_response(StatusCode::OK, &domain)
 }
 
@@ -169,7 +169,7 @@ pub async fn owner_vouch_set(
 )]
 #[delete("/v1/domains/{domain}/owner-vouch")]
 pub async fn owner_vouch_end(caller: Require<Administer>, domain: DomainRef) -> HandlerResult {
-    owner_vouch::owner_vouch_end(&caller.context, &caller, &domain.0).await?;
+    owner_vouch::withdraw_owner_vouch(&caller.context, &caller, &domain.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 

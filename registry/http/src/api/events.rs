@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_registry_api::limits::PageSize;
-use a2a_registry_api::{Event, EventList, nonempty_parameter};
+use a2a_registry_api::{Event, EventList, deserialize_nonempty_parameter};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::events::list as events;
@@ -45,10 +45,10 @@ const CHECKS_PER_KEEPALIVE: u32 = 30;
 #[serde(default, deny_unknown_fields)]
 pub struct EventQuery {
     /// Returns only events after this sequence number; by default all.
-    #[serde(deserialize_with = "nonempty_parameter")]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     after: Option<i64>,
     /// Entries on the page, at most 100; by default 20. Not for streams.
-    #[serde(deserialize_with = "nonempty_parameter")]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     #[param(value_type = Option<PageSize>, inline)]
     page_size: Option<u32>,
     /// `next_page_token` of the previous page. Not for streams.

@@ -2,7 +2,7 @@
 
 use a2a_crawler::catalog::is_publisher_domain;
 use a2a_registry_api::ard::{Entry, REGISTRY_TYPE};
-use a2a_registry_core::agents::catalog_entry::{any_entry_filter, urn_publisher};
+use a2a_registry_core::agents::catalog_entry::{any_catalog_entry_filter, urn_publisher};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::database_health::require_recent_database_contact;
 use a2a_registry_core::error::{AppError, Result};
@@ -11,13 +11,13 @@ use a2a_registry_core::protocol_versions;
 use a2a_registry_core::search_pool::run_search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_search::{ListRequest, ListSortKey, ListSortValue};
+use a2a_registry_search::{AgentListRequest, ListSortKey, ListSortValue};
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use url::Url;
 
-use crate::ard::{ard_base_url, complete_entries, require_ard_enabled};
+use crate::ard::{ard_base_url, load_complete_entries, require_ard_enabled};
 
 /// Maximum number of agents in the catalog, the most recently changed ones. The API, which is the first catalog entry,
 /// finds all.
@@ -59,16 +59,16 @@ pub(crate) async fn published_catalog(context: &AppContext) -> Result<CachedCata
     if let Some(catalog) = cached.as_ref().filter(|kept| kept.key == key) {
         return Ok(catalog.clone());
     }
-    let mut request = ListRequest {
+    let mut request = AgentListRequest {
         visible_to: labels,
         sort_order: vec![(ListSortKey::Updated, true)],
         limit: MAX_AGENTS,
         max_bytes: Some(MAX_ROW_BYTES),
-        ..ListRequest::default()
+        ..AgentListRequest::default()
     };
-    request.filters.exact.push(any_entry_filter());
+    request.filters.exact.push(any_catalog_entry_filter());
     let page = run_search(context, &Caller::default(), move |index| {
-        index.list(&request)
+        index.list_agents(&request)
     })
     .await?;
     let newest = page.rows.first().and_then(|row| row.position.first());
@@ -78,7 +78,7 @@ pub(crate) async fn published_catalog(context: &AppContext) -> Result<CachedCata
     };
     let mut entries: Vec<Entry> = registry_entry(context).into_iter().collect();
     entries.extend(take_entries_within_limit(
-        complete_entries(context, &page.rows).await?,
+        load_complete_entries(context, &page.rows).await?,
     ));
     let document = CatalogDocument {
         spec_version: protocol_versions::AI_CATALOG_VERSION,

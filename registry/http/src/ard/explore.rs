@@ -10,8 +10,8 @@ use a2a_registry_core::search::engine::count_values;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::{AgentProperty, MAX_COUNTED_PROPERTIES, ValueCountRequest};
 
-use crate::ard::filter_terms::{TermContext, parse_conditions};
-use crate::ard::{ArdScope, entry_surface_query, map_collection_error, require_ard_enabled};
+use crate::ard::filter_terms::{TermContext, parse_filter_conditions};
+use crate::ard::{ArdScope, entries_only_query, map_collection_error, require_ard_enabled};
 
 const DEFAULT_VALUE_LIMIT: u32 = 20;
 const MAX_VALUE_LIMIT: u32 = 1000;
@@ -43,7 +43,7 @@ pub(crate) async fn count_facets(
         collection: scope.collection_names(),
         ..SearchQuery::default()
     };
-    let extra = entry_surface_query(parse_conditions(&request.query)?);
+    let extra = entries_only_query(parse_filter_conditions(&request.query)?);
     let counts = count_values(context, caller, &query, &extra, facets).await;
     let counts = counts.map_err(map_collection_error)?;
     let counts = requested_facets.iter().zip(counts).map(|(facet, counts)| {

@@ -8,8 +8,8 @@ use a2a_registry_api::limits::MAX_PAGE_SIZE;
 use a2a_registry_core::agents::catalog_entry::urn_publisher;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::federation::merge::merge_results;
-use a2a_registry_core::federation::{PeerResponses, PeerResults, query_peers};
+use a2a_registry_core::federation::merge::merge_peer_results;
+use a2a_registry_core::federation::{PeerResponse, PeerResponses, query_peers};
 use a2a_registry_core::process_state::federation::MergedResults;
 use a2a_registry_core::search::engine::SearchResults;
 use a2a_registry_core::visibility::caller::Caller;
@@ -18,7 +18,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::ard::result_rendering::{MAX_SCORE, search_response_bytes, to_search_result};
-use crate::ard::search::{ArdSearch, own_results_page};
+use crate::ard::search::{ArdSearch, local_results_page};
 use crate::ard::{SURFACE, visible_entries};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub(super) async fn search_with_peers(
     search: &ArdSearch<'_>,
     request: &SearchRequest,
 ) -> Result<FederatedPage> {
-    let query_key = query_key(search, request);
+    let query_key = federated_query_key(search, request);
     let signer = &context.page_token_signer;
     let cursor = match &request.page_token {
         Some(token) => signer.decode_position(&query_key, caller, token)?,
@@ -72,7 +72,7 @@ pub(super) async fn search_with_peers(
         FederatedCursor::Merged { key, offset } => (key, offset),
         FederatedCursor::Own(next, most) => {
             let found =
-                own_results_page(context, caller, search, search.page_size, Some(next)).await?;
+                local_results_page(context, caller, search, search.page_size, Some(next)).await?;
             return Ok(own_page(&found, most, Vec::new()));
         }
     };
@@ -95,7 +95,7 @@ pub(super) async fn search_with_peers(
     let response = SearchResponse {
         results: retain_visible_results(context, caller, search, page).await?,
         referrals: None,
-        page_token: next_cursor(&list, key, end).and_then(token),
+        page_token: next_federated_cursor(&list, key, end).and_then(token),
     };
     let response = serde_json::to_vec(&response)
         .map_err(|error| AppError::internal(format!("results cannot be serialized: {error}")))?;
@@ -107,7 +107,7 @@ pub(super) async fn search_with_peers(
 }
 
 /// Cursor after an offset of a merged list; `None` at the end.
-fn next_cursor(list: &MergedResults, key: u64, offset: usize) -> Option<FederatedCursor> {
+fn next_federated_cursor(list: &MergedResults, key: u64, offset: usize) -> Option<FederatedCursor> {
     if offset < list.results.len() {
         return Some(FederatedCursor::Merged { key, offset });
     }
@@ -122,7 +122,7 @@ fn random_list_key(context: &AppContext) -> u64 {
     u64::from_be_bytes(key)
 }
 
-fn query_key(search: &ArdSearch<'_>, request: &SearchRequest) -> String {
+fn federated_query_key(search: &ArdSearch<'_>, request: &SearchRequest) -> String {
     let query = serde_json::to_string(&request.query).unwrap_or_default();
     format!("{SURFACE} auto {:?} {query}", search.scope.collection)
 }
@@ -144,7 +144,7 @@ async fn search_and_merge_peers(
 ) -> Result<(FederatedResults, Vec<String>)> {
     // A query that is rejected here must not be sent to peers.
     let own_page_results =
-        own_results_page(context, caller, search, search.page_size, None).await?;
+        local_results_page(context, caller, search, search.page_size, None).await?;
     let PeerResponses {
         results: mut answers,
         missing_peers: missing,
@@ -156,13 +156,13 @@ async fn search_and_merge_peers(
     }
     let peer_results = answers.into_iter().map(|answer| answer.results).collect();
     // The same number of results that each peer returns.
-    let own = own_results_page(context, caller, search, MAX_PAGE_SIZE, None).await?;
+    let own = local_results_page(context, caller, search, MAX_PAGE_SIZE, None).await?;
     let source = search.scope.base_url(context);
     let hits = own.response.hits.iter();
     let results = hits
         .filter_map(|row| to_search_result(row, &source))
         .collect();
-    let results = merge_results(results, peer_results);
+    let results = merge_peer_results(results, peer_results);
     let size = serde_json::to_vec(&results).map_or(usize::MAX, |sent| sent.len());
     let list = MergedResults {
         results,
@@ -178,7 +178,7 @@ async fn search_and_merge_peers(
 /// to a guessed name under a proved domain must not differ from that to an existing one.
 async fn remove_withheld_results(
     context: &AppContext,
-    peer_results: &mut [PeerResults],
+    peer_results: &mut [PeerResponse],
 ) -> Result<()> {
     let publisher = |result: &SearchResult| {
         let publisher = urn_publisher(&result.entry.identifier);

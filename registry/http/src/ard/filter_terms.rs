@@ -131,7 +131,7 @@ impl TermContext {
     }
 }
 
-pub(crate) fn parse_conditions(query: &Query) -> Result<Vec<ExactFilter>> {
+pub(crate) fn parse_filter_conditions(query: &Query) -> Result<Vec<ExactFilter>> {
     let term_context = TermContext::from_query(query)?;
     let mut conditions = Vec::new();
     let mut count = 0;

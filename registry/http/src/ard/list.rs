@@ -1,9 +1,9 @@
 //! `GET /agents` and `GET /agents/{identifier}` (ARD sections 5.3.4 and 5.3.5).
 
 use a2a_registry_api::ard::{Entry, List};
-use a2a_registry_api::nonempty_parameter;
+use a2a_registry_api::deserialize_nonempty_parameter;
 use a2a_registry_core::agents::catalog_entry::{
-    LOWERCASE_NAME_ATTRIBUTE, any_entry_filter, normalize_media_type, urn_publisher,
+    LOWERCASE_NAME_ATTRIBUTE, any_catalog_entry_filter, normalize_media_type, urn_publisher,
 };
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::database_health::require_recent_database_contact;
@@ -12,13 +12,15 @@ use a2a_registry_core::search::engine::MAX_PAGE_BYTES;
 use a2a_registry_core::search_pool::run_search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_search::{AgentProperty, ExactFilter, ListRequest, ListSortKey, ListSortValue};
+use a2a_registry_search::{
+    AgentListRequest, AgentProperty, ExactFilter, ListSortKey, ListSortValue,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use crate::ard::filter_terms::MAX_CONDITIONS;
 use crate::ard::search::validate_page_size;
-use crate::ard::{ArdScope, SURFACE, complete_entries, require_ard_enabled};
+use crate::ard::{ArdScope, SURFACE, load_complete_entries, require_ard_enabled};
 
 const DEFAULT_PAGE_SIZE: u32 = 20;
 /// Maximum length of a filter, in bytes.
@@ -37,7 +39,7 @@ pub struct ListQuery {
     /// default entries are sorted by identifier.
     pub order_by: Option<String>,
     /// Number of entries on the page: 20 by default, at most 100; larger values count as 100.
-    #[serde(deserialize_with = "nonempty_parameter")]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     #[param(minimum = 1)]
     pub page_size: Option<i64>,
     /// `pageToken` of the previous page.
@@ -50,7 +52,7 @@ enum ListCursorValue {
     Time(i64),
 }
 
-pub(crate) async fn list(
+pub(crate) async fn list_catalog_entries(
     context: &AppContext,
     caller: &Caller,
     scope: &ArdScope,
@@ -68,7 +70,7 @@ pub(crate) async fn list(
         query.filter, query.order_by, within.canonical_text
     );
     request.filters.any_of = within.filters;
-    request.filters.exact.push(any_entry_filter());
+    request.filters.exact.push(any_catalog_entry_filter());
     request.visible_to = caller.labels(&context.policy_sets.enforced_set());
     if let Some(token) = &query.page_token {
         let place: Vec<ListCursorValue> = context
@@ -76,7 +78,7 @@ pub(crate) async fn list(
             .decode_position(&query_key, caller, token)?;
         request.after = Some(place.into_iter().map(ListSortValue::from).collect());
     }
-    let page = run_search(context, caller, move |index| index.list(&request)).await?;
+    let page = run_search(context, caller, move |index| index.list_agents(&request)).await?;
     let last = page.rows.last().filter(|_| page.has_more);
     let next = last.and_then(|last| {
         let place: Vec<ListCursorValue> = last
@@ -90,14 +92,14 @@ pub(crate) async fn list(
             .sign_position(&query_key, caller, &place)
     });
     Ok(List {
-        items: complete_entries(context, &page.rows).await?,
+        items: load_complete_entries(context, &page.rows).await?,
         total: page.total,
         page_token: next,
     })
 }
 
 /// Returns an entry. An entry that the caller may not see is not found, like one that does not exist.
-pub(crate) async fn get_entry(
+pub(crate) async fn load_catalog_entry(
     context: &AppContext,
     caller: &Caller,
     scope: &ArdScope,
@@ -111,21 +113,21 @@ pub(crate) async fn get_entry(
         return Err(AppError::invalid("/identifier", detail));
     }
     let collection_filter = scope.load_collection_scope(context, caller).await?;
-    let mut request = ListRequest {
+    let mut request = AgentListRequest {
         visible_to: caller.labels(&context.policy_sets.enforced_set()),
         limit: 1,
-        ..ListRequest::default()
+        ..AgentListRequest::default()
     };
     request.filters.any_of = collection_filter.filters;
     request.filters.exact = vec![
-        any_entry_filter(),
+        any_catalog_entry_filter(),
         ExactFilter {
             property: AgentProperty::Identifier,
             values: vec![identifier.to_owned()],
         },
     ];
-    let page = run_search(context, caller, move |index| index.list(&request)).await?;
-    let entry = complete_entries(context, &page.rows).await?.pop();
+    let page = run_search(context, caller, move |index| index.list_agents(&request)).await?;
+    let entry = load_complete_entries(context, &page.rows).await?.pop();
     entry.ok_or_else(|| AppError::not_found("No entry has this identifier."))
 }
 
@@ -151,8 +153,8 @@ fn invalid_filter(detail: String) -> AppError {
     AppError::invalid("/filter", detail)
 }
 
-fn parse_list_filter(text: &str) -> Result<ListRequest> {
-    let mut request = ListRequest::default();
+fn parse_list_filter(text: &str) -> Result<AgentListRequest> {
+    let mut request = AgentListRequest::default();
     if text.len() > MAX_FILTER_BYTES {
         return Err(invalid_filter(format!(
             "a filter can have at most {MAX_FILTER_BYTES} bytes"
@@ -190,8 +192,12 @@ fn parse_list_filter(text: &str) -> Result<ListRequest> {
                 .filters
                 .exact
                 .push(exact_filter("publisher", values)),
-            ("createdAfter", _) => request.created_after = Some(parse_time(&term.name, &values)?),
-            ("updatedAfter", _) => request.updated_after = Some(parse_time(&term.name, &values)?),
+            ("createdAfter", _) => {
+                request.created_after = Some(parse_filter_time(&term.name, &values)?)
+            }
+            ("updatedAfter", _) => {
+                request.updated_after = Some(parse_filter_time(&term.name, &values)?)
+            }
             _ => {
                 let name: String = term.name.chars().take(50).collect();
                 return Err(invalid_filter(format!(
@@ -205,7 +211,7 @@ fn parse_list_filter(text: &str) -> Result<ListRequest> {
     Ok(request)
 }
 
-fn parse_time(name: &str, values: &[String]) -> Result<i64> {
+fn parse_filter_time(name: &str, values: &[String]) -> Result<i64> {
     let invalid_time = || {
         invalid_filter(format!(
             "{name} must be one time such as 2026-09-30T08:15:00Z"

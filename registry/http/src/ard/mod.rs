@@ -19,15 +19,17 @@ use std::collections::HashMap;
 
 use a2a_registry_api::ard::Entry;
 use a2a_registry_api::limits::MAX_PAGE_SIZE;
-use a2a_registry_core::agents::catalog_entry::{self, any_entry_filter};
-use a2a_registry_core::agents::records::load_records;
+use a2a_registry_core::agents::catalog_entry::{self, any_catalog_entry_filter};
+use a2a_registry_core::agents::records::load_agent_records;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::search::collection_scope::{COLLECTION_POINTER, CollectionScope};
 use a2a_registry_core::search::engine::SurfaceQuery;
 use a2a_registry_core::search_pool::run_search;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_search::{AgentProperty, ExactFilter, ListRequest, ListRow, ListSortValue};
+use a2a_registry_search::{
+    AgentListRequest, AgentListRow, AgentProperty, ExactFilter, ListSortValue,
+};
 use a2a_registry_store::agents::agents_by_ids;
 use serde::Deserialize;
 use serde_json::from_slice;
@@ -91,8 +93,8 @@ pub(crate) fn ard_base_url(context: &AppContext) -> String {
 }
 
 /// Additional filters for the search core: entries only, with these conditions.
-fn entry_surface_query(exact: Vec<ExactFilter>) -> SurfaceQuery {
-    let mut filters = vec![any_entry_filter()];
+fn entries_only_query(exact: Vec<ExactFilter>) -> SurfaceQuery {
+    let mut filters = vec![any_catalog_entry_filter()];
     filters.extend(exact);
     SurfaceQuery {
         surface: SURFACE,
@@ -112,16 +114,16 @@ pub(crate) async fn visible_entries(
     let labels = caller.labels(&context.policy_sets.enforced_set());
     let mut entries = HashMap::new();
     for chunk in identifiers.chunks(MAX_PAGE_SIZE as usize) {
-        let mut request = ListRequest {
+        let mut request = AgentListRequest {
             visible_to: labels.clone(),
             limit: chunk.len(),
-            ..ListRequest::default()
+            ..AgentListRequest::default()
         };
         request.filters.exact.push(ExactFilter {
             property: AgentProperty::Identifier,
             values: chunk.to_vec(),
         });
-        let page = run_search(context, caller, move |index| index.list(&request)).await?;
+        let page = run_search(context, caller, move |index| index.list_agents(&request)).await?;
         let rows = page.rows.into_iter();
         entries.extend(rows.filter_map(|row| match row.position.last() {
             Some(ListSortValue::Text(identifier)) => Some((identifier.clone(), row.entry)),
@@ -137,7 +139,7 @@ struct HitId {
 }
 
 /// Complete entries, with representative queries if the cards have examples for them, or if they may be derived.
-async fn complete_entries(context: &AppContext, rows: &[ListRow]) -> Result<Vec<Entry>> {
+async fn load_complete_entries(context: &AppContext, rows: &[AgentListRow]) -> Result<Vec<Entry>> {
     let parsed: Vec<(Uuid, Entry)> = rows
         .iter()
         .filter_map(|row| {
@@ -147,7 +149,7 @@ async fn complete_entries(context: &AppContext, rows: &[ListRow]) -> Result<Vec<
         .collect();
     let ids: Vec<Uuid> = parsed.iter().map(|(id, _)| *id).collect();
     let rows = agents_by_ids(&context.store, &ids).await?;
-    let records = load_records(&context.store, rows).await?;
+    let records = load_agent_records(&context.store, rows).await?;
     let mut cards: HashMap<Uuid, (String, Vec<String>)> = records
         .into_iter()
         .map(|record| {

@@ -18,11 +18,11 @@ pub(super) fn representative_queries(card: &AgentCard, may_derive: bool) -> Vec<
         card.skills.iter().filter_map(of_turn)
     });
     let mut queries = Vec::new();
-    add_queries(&mut queries, examples);
+    add_example_queries(&mut queries, examples);
     if may_derive && queries.len() < MIN_QUERIES {
-        let named = card.skills.iter().filter_map(query_from_name);
-        let described = card.skills.iter().filter_map(query_from_description);
-        add_queries(&mut queries, named.chain(described));
+        let named = card.skills.iter().filter_map(query_from_skill_name);
+        let described = card.skills.iter().filter_map(query_from_skill_description);
+        add_example_queries(&mut queries, named.chain(described));
     }
     if queries.len() < MIN_QUERIES {
         queries.clear();
@@ -31,7 +31,7 @@ pub(super) fn representative_queries(card: &AgentCard, may_derive: bool) -> Vec<
 }
 
 /// Adds the first queries that fit and are not present yet, up to [`MAX_QUERIES`] in total.
-fn add_queries(queries: &mut Vec<String>, candidates: impl Iterator<Item = String>) {
+fn add_example_queries(queries: &mut Vec<String>, candidates: impl Iterator<Item = String>) {
     for query in candidates {
         if queries.len() == MAX_QUERIES {
             return;
@@ -43,13 +43,13 @@ fn add_queries(queries: &mut Vec<String>, candidates: impl Iterator<Item = Strin
     }
 }
 
-fn query_from_name(skill: &Skill) -> Option<String> {
+fn query_from_skill_name(skill: &Skill) -> Option<String> {
     let name = collapse_whitespace(&skill.name);
     (!name.is_empty()).then(|| format!("Which agent offers {name}?"))
 }
 
 /// Builds a query from the first sentence of a skill's description, unless the sentence only repeats the name.
-fn query_from_description(skill: &Skill) -> Option<String> {
+fn query_from_skill_description(skill: &Skill) -> Option<String> {
     let description = collapse_whitespace(skill.description.as_deref()?);
     let first = description.split(". ").next().unwrap_or_default();
     let first = first.trim_end_matches(['.', '!', '?', ' ']);

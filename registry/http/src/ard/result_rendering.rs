@@ -16,7 +16,7 @@ const MIN_STRONG_SCORE: f32 = 20.0;
 
 /// Members of a result in addition to its entry.
 #[derive(Serialize)]
-struct ResultMembers<'a> {
+struct SearchResultMembers<'a> {
     score: u8,
     source: &'a str,
 }
@@ -24,7 +24,7 @@ struct ResultMembers<'a> {
 /// Members of a [`SearchResponse`](a2a_registry_api::ard::SearchResponse) except the results.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ResponseEnvelope<'a> {
+struct SearchResponseMembers<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     referrals: Option<&'a [Referral]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,19 +76,19 @@ pub(crate) fn search_response_bytes(
         first = false;
         text.extend_from_slice(entry);
         let score = hit_score(row).min(max_score);
-        append_members(&mut text, &ResultMembers { score, source });
+        append_json_members(&mut text, &SearchResultMembers { score, source });
     }
     text.push(b']');
-    let rest = ResponseEnvelope {
+    let rest = SearchResponseMembers {
         referrals,
         page_token,
     };
-    append_members(&mut text, &rest);
+    append_json_members(&mut text, &rest);
     text.into()
 }
 
 /// Appends the members of an object to an open, non-empty JSON object, and closes it.
-fn append_members(text: &mut Vec<u8>, members: &impl Serialize) {
+fn append_json_members(text: &mut Vec<u8>, members: &impl Serialize) {
     let members = serde_json::to_vec(members).unwrap_or_default();
     match members.strip_prefix(b"{") {
         Some(b"}") | None => text.push(b'}'),

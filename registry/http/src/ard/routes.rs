@@ -88,7 +88,7 @@ fn conditional_json(
     caller: &Caller,
     value: &impl Serialize,
 ) -> HandlerResult {
-    let cache_control = cache_control(caller);
+    let cache_control = cache_control_for_caller(caller);
     let mut response = if *request.method() == Method::GET {
         let rendered = RenderedJson::render(value)?;
         let body = rendered.body;
@@ -108,7 +108,7 @@ fn set_caching_headers(response: &mut HttpResponse, cache_control: HeaderValue) 
     headers.append(header::VARY, HeaderValue::from_static("authorization"));
 }
 
-fn cache_control(caller: &Caller) -> HeaderValue {
+fn cache_control_for_caller(caller: &Caller) -> HeaderValue {
     match caller.account {
         None => PUBLIC_CACHING,
         Some(_) => PRIVATE_CACHING,
@@ -118,7 +118,7 @@ fn cache_control(caller: &Caller) -> HeaderValue {
 /// Search response, with headers for peers that returned nothing and for agents without a URN.
 fn search_response(caller: &Caller, page: FederatedPage) -> HttpResponse {
     let mut response = response::json_bytes_response(StatusCode::OK, page.response);
-    set_caching_headers(&mut response, cache_control(caller));
+    set_caching_headers(&mut response, cache_control_for_caller(caller));
     if !page.missing_peers.is_empty()
         && let Ok(names) = HeaderValue::from_str(&page.missing_peers.join(", "))
     {
@@ -214,7 +214,7 @@ pub async fn ard_list(
     scope: ArdScope,
     query: Query<ListQuery>,
 ) -> HandlerResult {
-    let page = list::list(&caller.context, &caller, &scope, &query.0).await?;
+    let page = list::list_catalog_entries(&caller.context, &caller, &scope, &query.0).await?;
     conditional_json(&http, &caller, &page)
 }
 
@@ -241,6 +241,6 @@ pub async fn ard_retrieve(
     scope: ArdScope,
     entry: EntryRef,
 ) -> HandlerResult {
-    let entry = list::get_entry(&caller.context, &caller, &scope, &entry.0).await?;
+    let entry = list::load_catalog_entry(&caller.context, &caller, &scope, &entry.0).await?;
     conditional_json(&http, &caller, &entry)
 }

@@ -6,15 +6,15 @@ use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::federation::{has_peers, peer_referrals};
-use a2a_registry_core::search::engine::{SearchResults, SurfaceQuery, found};
+use a2a_registry_core::search::engine::{SearchResults, SurfaceQuery, prepare_and_run_search};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::ExactFilter;
 
 use crate::ard::federated_search::{FederatedPage, search_with_peers};
-use crate::ard::filter_terms::parse_conditions;
+use crate::ard::filter_terms::parse_filter_conditions;
 use crate::ard::result_rendering::{MAX_SCORE, search_response_bytes};
-use crate::ard::without_urn::count_without_urn;
-use crate::ard::{ArdScope, entry_surface_query, map_collection_error, require_ard_enabled};
+use crate::ard::without_urn::count_agents_without_urn;
+use crate::ard::{ArdScope, entries_only_query, map_collection_error, require_ard_enabled};
 
 const DEFAULT_PAGE_SIZE: u32 = 10;
 
@@ -34,7 +34,7 @@ impl<'a> ArdSearch<'a> {
         Ok(Self {
             scope,
             text,
-            conditions: parse_conditions(&request.query)?,
+            conditions: parse_filter_conditions(&request.query)?,
             page_size: validate_page_size(request.page_size, DEFAULT_PAGE_SIZE)?,
         })
     }
@@ -51,7 +51,7 @@ impl<'a> ArdSearch<'a> {
 
     /// Additional filters of the search.
     fn surface_query(&self) -> SurfaceQuery {
-        entry_surface_query(self.conditions.clone())
+        entries_only_query(self.conditions.clone())
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn search_entries(
             search.search_query(search.page_size, None),
             search.surface_query(),
         );
-        let counted = count_without_urn(context, caller, &query, &extra).await;
+        let counted = count_agents_without_urn(context, caller, &query, &extra).await;
         page.without_urn = counted.map_err(map_collection_error)?;
     }
     Ok(page)
@@ -92,7 +92,7 @@ async fn search_by_federation_mode(
         return search_with_peers(context, caller, search, request).await;
     }
     let token = request.page_token.clone();
-    let page = own_results_page(context, caller, search, search.page_size, token).await?;
+    let page = local_results_page(context, caller, search, search.page_size, token).await?;
     let peer_referrals =
         (request.federation == Federation::Referrals).then(|| match scope.collection {
             None => peer_referrals(context),
@@ -107,7 +107,7 @@ async fn search_by_federation_mode(
     })
 }
 
-pub(super) async fn own_results_page(
+pub(super) async fn local_results_page(
     context: &AppContext,
     caller: &Caller,
     search: &ArdSearch<'_>,
@@ -115,13 +115,13 @@ pub(super) async fn own_results_page(
     token: Option<String>,
 ) -> Result<SearchResults> {
     let (query, extra) = (search.search_query(size, token), search.surface_query());
-    let found = found(context, caller, &query, &extra).await;
+    let found = prepare_and_run_search(context, caller, &query, &extra).await;
     found.map_err(map_collection_error)
 }
 
 /// Returns a page of this registry's own results for another interface, and for the first page the number of agents
 /// that are left out because they have no URN.
-pub(crate) async fn search_own_entries(
+pub(crate) async fn search_local_entries(
     context: &AppContext,
     caller: &Caller,
     request: &SearchRequest,
@@ -134,9 +134,9 @@ pub(crate) async fn search_own_entries(
         surface,
         ..search.surface_query()
     };
-    let page = found(context, caller, &query, &extra).await?;
+    let page = prepare_and_run_search(context, caller, &query, &extra).await?;
     let without_urn = match request.page_token {
-        None => count_without_urn(context, caller, &query, &extra).await?,
+        None => count_agents_without_urn(context, caller, &query, &extra).await?,
         Some(_) => 0,
     };
     Ok((page, without_urn))

@@ -44,7 +44,7 @@ impl<K: LimitKey> std::fmt::Debug for KeyedRateLimiter<K> {
 impl<K: LimitKey> KeyedRateLimiter<K> {
     pub fn new(quota: Quota, context: &Arc<AppContext>) -> Self {
         let context = Arc::clone(context);
-        let ticks = move || u64::try_from(context.uptime().as_micros()).unwrap_or(u64::MAX);
+        let ticks = move || u64::try_from(context.monotonic_time().as_micros()).unwrap_or(u64::MAX);
         Self::with_clock(quota, MAX_KEYS, ticks)
     }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::error::{AppError, ErrorKind, RefusalReason, Result};
+use a2a_registry_core::error::{AppError, CredentialRefusal, ErrorKind, Result};
 use governor::Quota;
 use uuid::Uuid;
 
@@ -59,5 +59,5 @@ fn rate_limit_error(origin: &str, seconds: u32) -> AppError {
             format!("Too many sign-in attempts {origin}. Wait {seconds} seconds."),
         )
     }
-    .with_refusal(RefusalReason::TooMany)
+    .with_refusal(CredentialRefusal::TooMany)
 }

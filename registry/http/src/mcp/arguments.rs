@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use utoipa::IntoParams as _;
 
 use crate::mcp::schemas::portable_schema;
-use crate::requests::body::path_pointer;
+use crate::requests::body::json_pointer_from_path;
 
 /// Default number of agents on a page.
 const DEFAULT_PAGE_SIZE: u32 = 10;
@@ -52,7 +52,7 @@ pub(super) fn search_input_schema() -> Arc<JsonObject> {
         "page_token": {"description": "`next_page_token` of the previous page, with all other arguments unchanged.",
             "maxLength": 4096},
     });
-    parameter_schema(|name| !UNSUPPORTED_PARAMETERS.contains(&name), &overrides)
+    schema_from_parameters(|name| !UNSUPPORTED_PARAMETERS.contains(&name), &overrides)
 }
 
 pub(super) fn facets_input_schema() -> Arc<JsonObject> {
@@ -69,12 +69,15 @@ pub(super) fn facets_input_schema() -> Arc<JsonObject> {
         "text": {"description": "Counts only agents that `search_agents` finds for this text."},
         "facets": {"description": description, "maxItems": MAX_FACETS},
     });
-    parameter_schema(|name| matches!(name, "q" | "facets"), &overrides)
+    schema_from_parameters(|name| matches!(name, "q" | "facets"), &overrides)
 }
 
 /// JSON schema of arguments from the parameters of `/v1/agents`, with the descriptions in `overrides`. The search text
 /// is `q` there and `text` here.
-fn parameter_schema(is_included: impl Fn(&str) -> bool, overrides: &Value) -> Arc<JsonObject> {
+fn schema_from_parameters(
+    is_included: impl Fn(&str) -> bool,
+    overrides: &Value,
+) -> Arc<JsonObject> {
     let mut properties = JsonObject::new();
     for parameter in SearchQuery::into_params(|| None) {
         if !is_included(&parameter.name) {
@@ -103,7 +106,7 @@ fn parameter_schema(is_included: impl Fn(&str) -> bool, overrides: &Value) -> Ar
     )
 }
 
-pub(super) fn parse_search_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
+pub(super) fn search_query_from_arguments(arguments: JsonObject) -> Result<SearchQuery, AppError> {
     let mut query = parse_search_arguments(arguments)?;
     let size = query.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
     if !(1..=MAX_PAGE_SIZE).contains(&size) {
@@ -114,7 +117,7 @@ pub(super) fn parse_search_query(arguments: JsonObject) -> Result<SearchQuery, A
     Ok(query)
 }
 
-pub(super) fn parse_facets_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
+pub(super) fn facets_query_from_arguments(arguments: JsonObject) -> Result<SearchQuery, AppError> {
     let mut query = parse_search_arguments(arguments)?;
     if query.facets.is_empty() {
         query.facets = DEFAULT_FACETS.iter().map(ToString::to_string).collect();
@@ -127,17 +130,23 @@ fn parse_search_arguments(mut arguments: JsonObject) -> Result<SearchQuery, AppE
     if let Some(text) = arguments.remove("text") {
         arguments.insert("q".to_owned(), text);
     }
-    parse_arguments(arguments)
+    parse_tool_arguments(arguments)
 }
 
 /// Parses arguments that [`normalize_arguments`] returned; an error names the argument.
-pub(super) fn parse_arguments<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, AppError> {
-    serde_path_to_error::deserialize(Value::Object(arguments))
-        .map_err(|error| AppError::invalid(&path_pointer(error.path()), error.inner().to_string()))
+pub(super) fn parse_tool_arguments<T: DeserializeOwned>(
+    arguments: JsonObject,
+) -> Result<T, AppError> {
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+        AppError::invalid(
+            &json_pointer_from_path(error.path()),
+            error.inner().to_string(),
+        )
+    })
 }
 
 /// Normalizes the arguments written by a model to the schema of the tool; an error names the argument.
-pub(super) fn normalize_arguments(
+pub(super) fn normalize_tool_arguments(
     arguments: Option<JsonObject>,
     schema: &JsonObject,
 ) -> Result<JsonObject, AppError> {

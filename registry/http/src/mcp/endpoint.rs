@@ -164,10 +164,10 @@ pub(crate) async fn handle_mcp(
     if supports_batches(&request)
         && let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(&body)
     {
-        return handle_batch(&request, &caller, &service, messages).await;
+        return handle_message_batch(&request, &caller, &service, messages).await;
     }
     service
-        .handle_message(to_library_request(&request, caller.caller, body)?)
+        .handle_message(to_rmcp_request(&request, caller.caller, body)?)
         .await
 }
 
@@ -178,7 +178,7 @@ fn supports_batches(request: &HttpRequest) -> bool {
 }
 
 /// Handles the messages of a batch one by one, and returns the responses to requests.
-async fn handle_batch(
+async fn handle_message_batch(
     request: &HttpRequest,
     caller: &Caller,
     service: &McpService,
@@ -190,7 +190,7 @@ async fn handle_batch(
     }
     let mut responses = Vec::new();
     for one in messages {
-        let one = to_library_request(request, caller.clone(), one.get().to_owned().into())?;
+        let one = to_rmcp_request(request, caller.clone(), one.get().to_owned().into())?;
         let answer = service.handle_message(one).await?;
         // A notification has no response. All other responses are completely in memory.
         if let Ok(body) = answer.into_body().try_into_bytes()
@@ -208,12 +208,12 @@ async fn handle_batch(
 }
 
 /// Error response for a failure outside of any message, as for all requests.
-pub(crate) fn problem_response(request: &HttpRequest, problem: &Problem) -> HttpResponse {
+pub(crate) fn mcp_problem_response(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     problem.to_response(request.uri().path())
 }
 
 /// Converts the request for the library: adds the caller, removes the credentials.
-fn to_library_request(
+fn to_rmcp_request(
     request: &HttpRequest,
     caller: Caller,
     body: Bytes,
@@ -224,7 +224,7 @@ fn to_library_request(
             message = message.header(name.as_str(), value.as_bytes());
         }
     }
-    message = message.header(header::ACCEPT.as_str(), accept_header(request));
+    message = message.header(header::ACCEPT.as_str(), rmcp_accept_header(request));
     let mut message = message
         .body(Full::new(body))
         .map_err(|error| AppError::internal(error.to_string()))?;
@@ -234,7 +234,7 @@ fn to_library_request(
 
 /// `Accept` header for the library. The protocol requires clients to accept both of its media types. All responses
 /// here are JSON, so a client may leave the other type out.
-fn accept_header(request: &HttpRequest) -> String {
+fn rmcp_accept_header(request: &HttpRequest) -> String {
     let values = request.headers().get_all(header::ACCEPT);
     let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
     let accept = values.join(", ");

@@ -16,7 +16,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 
-use crate::mcp::tool_result::error_result;
+use crate::mcp::tool_result::tool_error_result;
 use crate::mcp::tools::{call_registry_tool, registry_tools};
 
 /// Time in milliseconds for which clients may cache the tool list. The list changes only with the program.
@@ -52,7 +52,7 @@ pub(super) struct RegistryTools {
 }
 
 /// Supported protocol revisions in the library's type.
-fn supported_revisions() -> Cow<'static, [ProtocolVersion]> {
+fn supported_mcp_revisions() -> Cow<'static, [ProtocolVersion]> {
     let known = ProtocolVersion::KNOWN_VERSIONS.iter();
     let spoken =
         known.filter(|version| protocol_versions::MCP_VERSIONS.contains(&version.as_str()));
@@ -60,7 +60,7 @@ fn supported_revisions() -> Cow<'static, [ProtocolVersion]> {
 }
 
 pub fn unknown_tool_error(name: &str) -> ErrorData {
-    let name = text::line(name, MAX_NAME_CHARS);
+    let name = text::single_line(name, MAX_NAME_CHARS);
     ErrorData::invalid_params(
         format!("The tool {name} does not exist. List all tools with tools/list."),
         None,
@@ -68,7 +68,7 @@ pub fn unknown_tool_error(name: &str) -> ErrorData {
 }
 
 fn unknown_method_error(method: &str) -> ErrorData {
-    let method = text::line(method, MAX_NAME_CHARS);
+    let method = text::single_line(method, MAX_NAME_CHARS);
     let message = format!("This server has no method {method}.");
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
@@ -88,12 +88,12 @@ fn unparsed_request_error(request: &CustomRequest) -> ErrorData {
 fn parameter_error<T: DeserializeOwned>(request: &CustomRequest) -> Option<String> {
     let params = request.params.clone().unwrap_or_default();
     let error = serde_json::from_value::<T>(params).err()?;
-    Some(text::line(&error.to_string(), MAX_NAME_CHARS))
+    Some(text::single_line(&error.to_string(), MAX_NAME_CHARS))
 }
 
 /// Whether the client's protocol revision supports structured results and output schemas: revisions before 2025-06-18
 /// do not. The protocol defines 2025-03-26 as the default revision over HTTP.
-fn has_structured_results(context: &RequestContext<RoleServer>) -> bool {
+fn supports_structured_results(context: &RequestContext<RoleServer>) -> bool {
     let revision = context.protocol_version();
     revision.is_none_or(|revision| revision >= ProtocolVersion::V_2025_06_18)
 }
@@ -127,7 +127,7 @@ impl ToolSource for RegistryTools {
         let called =
             call_registry_tool(&self.context, &caller, &request.name, request.arguments).await;
         let called = called.ok_or_else(|| unknown_tool_error(&request.name))?;
-        Ok(called.unwrap_or_else(|error| error_result(&request.name, &error)))
+        Ok(called.unwrap_or_else(|error| tool_error_result(&request.name, &error)))
     }
 }
 
@@ -141,15 +141,17 @@ impl<T: ToolSource> ServerHandler for ToolServer<T> {
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        supported_revisions()
+        supported_mcp_revisions()
     }
 
     async fn discover(
         &self,
         context: RequestContext<RoleServer>,
     ) -> Result<DiscoverResult, ErrorData> {
-        let found =
-            DiscoverResult::from_server_info(supported_revisions().into_owned(), self.get_info());
+        let found = DiscoverResult::from_server_info(
+            supported_mcp_revisions().into_owned(),
+            self.get_info(),
+        );
         let scope = self.0.cache_scope(&context);
         Ok(found.with_ttl_ms(TOOLS_TTL_MS).with_cache_scope(scope))
     }
@@ -160,7 +162,7 @@ impl<T: ToolSource> ServerHandler for ToolServer<T> {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let mut tools = self.0.tools();
-        if !has_structured_results(&context) {
+        if !supports_structured_results(&context) {
             tools.iter_mut().for_each(|tool| tool.output_schema = None);
         }
         Ok(ListToolsResult {
@@ -179,7 +181,7 @@ impl<T: ToolSource> ServerHandler for ToolServer<T> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let is_structured = has_structured_results(&context);
+        let is_structured = supports_structured_results(&context);
         let mut result = self.0.run_tool(request, context).await?;
         if !is_structured {
             // The text has everything that the client needs.

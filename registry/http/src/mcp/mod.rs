@@ -14,5 +14,5 @@ pub mod tools;
 
 pub use endpoint::McpService;
 pub use handler::{ToolServer, ToolSource, unknown_tool_error};
-pub use schemas::{input_schema, output_schema};
+pub use schemas::{tool_input_schema, tool_output_schema};
 pub use tools::registry_tools;

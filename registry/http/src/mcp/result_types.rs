@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::PartialSchema;
 
-use crate::mcp::text_limits::{MAX_ENTRIES, TextLimiter, address_if_short, cut, short_lines};
+use crate::mcp::text_limits::{MAX_ENTRIES, TextLimiter, address_if_short, cut, limit_lines};
 
 /// Maximum number of bytes of the agents on a page, as JSON; agents beyond it are returned without details.
 const MAX_LIST_BYTES: usize = 160 * 1024;
@@ -56,10 +56,10 @@ pub(super) struct AgentHead {
     /// Domain that publishes the card.
     pub domain: String,
     /// A2A interface URLs, in order of preference.
-    #[schemars(schema_with = "list_schema::<Interface>")]
+    #[schemars(schema_with = "api_list_schema::<Interface>")]
     pub interfaces: Vec<Interface>,
     /// Trust in the card's origin.
-    #[schemars(schema_with = "api_schema::<Trust>")]
+    #[schemars(schema_with = "api_type_schema::<Trust>")]
     pub trust: Trust,
     /// `approved`, `deprecated` or another state of its lifecycle.
     pub lifecycle: String,
@@ -193,7 +193,7 @@ pub(super) struct CountedFacet {
     /// Name of the filter.
     pub name: String,
     /// Most frequent values. A value that was cut or has hidden characters cannot be used as a filter as shown here.
-    #[schemars(schema_with = "list_schema::<FacetValue>")]
+    #[schemars(schema_with = "api_list_schema::<FacetValue>")]
     pub values: Vec<FacetValue>,
     /// Number of agents with other values.
     pub other_count: u64,
@@ -256,8 +256,8 @@ impl ListedAgent {
             .iter();
         let mut agent = Self {
             skills: skills.map(|skill| cut(&skill.name, LINE)).collect(),
-            tags: short_lines(limiter.take_first(&summary.tags, MAX_ENTRIES)),
-            auth: short_lines(&summary.auth),
+            tags: limit_lines(limiter.take_first(&summary.tags, MAX_ENTRIES)),
+            auth: limit_lines(&summary.auth),
             score: hit.matched.score,
             weak: hit.matched.weak,
             head: AgentHead::new(&mut limiter, summary, MAX_TEASER_CHARS),
@@ -288,9 +288,9 @@ impl WholeAgent {
             documentation_url: card.documentation_url.as_deref().and_then(safe_web_url),
             streaming: summary.capabilities.streaming,
             push_notifications: summary.capabilities.push_notifications,
-            extensions: short_lines(&summary.capabilities.extensions),
-            input_modes: short_lines(&card.input_modes),
-            output_modes: short_lines(&card.output_modes),
+            extensions: limit_lines(&summary.capabilities.extensions),
+            input_modes: limit_lines(&card.input_modes),
+            output_modes: limit_lines(&card.output_modes),
             skills: limit_skills(&mut limiter, &card.skills),
             security: security
                 .map(|sentence| cut(sentence, MAX_TEASER_CHARS))
@@ -307,14 +307,14 @@ impl WholeAgent {
 }
 
 /// Schema of an API type that allows no additional members.
-fn api_schema<T: PartialSchema>(_: &mut SchemaGenerator) -> Schema {
+fn api_type_schema<T: PartialSchema>(_: &mut SchemaGenerator) -> Schema {
     let mut schema = json!(T::schema());
     schema["additionalProperties"] = false.into();
     Schema::try_from(schema).unwrap_or_default()
 }
 
-fn list_schema<T: PartialSchema>(generator: &mut SchemaGenerator) -> Schema {
-    let items = api_schema::<T>(generator);
+fn api_list_schema<T: PartialSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let items = api_type_schema::<T>(generator);
     Schema::try_from(json!({"type": "array", "items": items})).unwrap_or_default()
 }
 
@@ -342,7 +342,7 @@ fn limit_skills(limiter: &mut TextLimiter, all: &[Skill]) -> Vec<AgentSkill> {
             id: cut(&skill.id, LINE),
             name: cut(&skill.name, LINE),
             description: limiter.limit_optional(skill.description.as_deref(), MAX_SKILL_TEXT_CHARS),
-            tags: short_lines(limiter.take_first(&skill.tags, MAX_ENTRIES)),
+            tags: limit_lines(limiter.take_first(&skill.tags, MAX_ENTRIES)),
             examples: examples
                 .map(|text| limiter.limit_text(text, MAX_SKILL_TEXT_CHARS))
                 .collect(),

@@ -7,7 +7,7 @@ use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use serde_json::Value;
 
-pub fn input_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
+pub fn tool_input_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     let mut schema = schema_for_type::<T>().as_ref().clone();
     // The name and description of a Rust type are meaningless to clients.
     schema.remove("title");
@@ -15,12 +15,12 @@ pub fn input_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     portable_schema(schema.into())
 }
 
-pub fn output_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
+pub fn tool_output_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     portable_schema(schema_for_output::<T>().as_ref().clone().into())
 }
 
 pub(super) fn portable_schema(mut schema: Value) -> Arc<JsonObject> {
-    remove_unportable(&mut schema);
+    make_schema_portable(&mut schema);
     match schema {
         Value::Object(schema) => Arc::new(schema),
         _ => Arc::default(),
@@ -29,7 +29,7 @@ pub(super) fn portable_schema(mut schema: Value) -> Arc<JsonObject> {
 
 /// Removes Rust-specific parts: number formats, which strict validators reject, and null defaults of arguments that
 /// may be missing but not null. Also removes line breaks in descriptions.
-fn remove_unportable(schema: &mut Value) {
+fn make_schema_portable(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             if members.contains_key("type") {
@@ -41,9 +41,9 @@ fn remove_unportable(schema: &mut Value) {
             if let Some(Value::String(description)) = members.get_mut("description") {
                 *description = description.replace('\n', " ");
             }
-            members.values_mut().for_each(remove_unportable);
+            members.values_mut().for_each(make_schema_portable);
         }
-        Value::Array(items) => items.iter_mut().for_each(remove_unportable),
+        Value::Array(items) => items.iter_mut().for_each(make_schema_portable),
         _ => {}
     }
 }

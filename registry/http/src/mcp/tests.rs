@@ -11,11 +11,11 @@ use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
 use crate::mcp::arguments::{
-    AgentArgument, facets_input_schema, normalize_arguments, parse_arguments, parse_search_query,
-    search_input_schema,
+    AgentArgument, facets_input_schema, normalize_tool_arguments, parse_tool_arguments,
+    search_input_schema, search_query_from_arguments,
 };
 use crate::mcp::endpoint::{allowed_hosts, allowed_origins};
-use crate::mcp::tool_result::error_result;
+use crate::mcp::tool_result::tool_error_result;
 
 fn config(listen: &str, public_url: &str) -> Config {
     let mut config = Config::default();
@@ -73,13 +73,13 @@ fn origins_are_named_with_their_ports() {
 /// Search query from these arguments.
 fn searched(arguments: &Value) -> Result<SearchQuery, AppError> {
     let arguments = arguments.as_object().cloned();
-    parse_search_query(normalize_arguments(arguments, &search_input_schema())?)
+    search_query_from_arguments(normalize_tool_arguments(arguments, &search_input_schema())?)
 }
 
 #[test]
 fn a_wrong_argument_is_named() {
     let sentence = |error: &AppError| {
-        let result = serde_json::to_value(error_result("get_agent", error)).unwrap();
+        let result = serde_json::to_value(tool_error_result("get_agent", error)).unwrap();
         assert_eq!(result["isError"], true);
         result["content"][0]["text"].as_str().unwrap().to_owned()
     };
@@ -101,7 +101,7 @@ fn a_wrong_argument_is_named() {
             "{value}: {said}"
         );
     }
-    let error = parse_arguments::<AgentArgument>(JsonObject::new()).unwrap_err();
+    let error = parse_tool_arguments::<AgentArgument>(JsonObject::new()).unwrap_err();
     assert!(sentence(&error).contains("missing field `agent`"));
     let internal = AppError::internal("the secret reason");
     assert!(!sentence(&internal).contains("secret"));

@@ -1,7 +1,7 @@
 //! Limits for texts and lists in tool results: both are cut, and hidden characters are made visible. Cards are
 //! untrusted, and every token costs money.
 
-pub(super) use a2a_registry_core::text::block as cut;
+pub(super) use a2a_registry_core::text::multiline_text as cut;
 use a2a_registry_core::text::{ADDRESS, LINE};
 
 /// Maximum number of interfaces, tags, modes and other entries of an agent.
@@ -30,7 +30,7 @@ impl TextLimiter {
     }
 }
 
-pub(super) fn short_lines(texts: &[String]) -> Vec<String> {
+pub(super) fn limit_lines(texts: &[String]) -> Vec<String> {
     let texts = texts.iter().take(MAX_ENTRIES);
     texts.map(|text| cut(text, LINE)).collect()
 }
@@ -84,7 +84,7 @@ mod tests {
         );
         assert!(bounds.is_shortened);
         assert_eq!(
-            short_lines(&vec!["a".to_owned(); MAX_ENTRIES + 1]).len(),
+            limit_lines(&vec!["a".to_owned(); MAX_ENTRIES + 1]).len(),
             MAX_ENTRIES
         );
         let longest = "a".repeat(ADDRESS);

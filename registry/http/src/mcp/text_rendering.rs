@@ -9,13 +9,13 @@ use crate::mcp::result_types::{
 /// Maximum number of characters of an address.
 const MAX_ADDRESS_CHARS: usize = 300;
 
-pub(super) fn agent_page_text(page: &AgentPage) -> String {
+pub(super) fn listed_agents_text(page: &AgentPage) -> String {
     let mut rows = vec![match (page.agents.len(), page.total) {
         (0, _) => "No agent matches.".to_owned(),
         (shown, total) => format!("{shown} of {total} agents. {QUOTED_NOTE}"),
     }];
     for agent in &page.agents {
-        push_listed_agent(&mut rows, agent);
+        append_agent_lines(&mut rows, agent);
     }
     let hints = page.hints.iter();
     rows.extend(hints.map(|hint| format!("Hint: {}", quoted_line(hint, TEASER))));
@@ -32,7 +32,7 @@ fn join_lines(rows: &[String]) -> String {
     format!("{}\n", rows.join("\n"))
 }
 
-fn push_listed_agent(rows: &mut Vec<String>, agent: &ListedAgent) {
+fn append_agent_lines(rows: &mut Vec<String>, agent: &ListedAgent) {
     let head = &agent.head;
     rows.push(format!(
         "\n- {}, id {}",

@@ -15,7 +15,7 @@ pub(super) const NO_AGENT_MESSAGE: &str =
 /// Successful result: structured, as described by the output schema of the tool, and as text. Models read the
 /// structured part too, so hidden characters are made visible in all of it: ids, digests and page tokens of the
 /// registry have none, and a URL with hidden characters must not be called.
-pub(super) fn success_result(
+pub(super) fn tool_success_result(
     structured: &impl Serialize,
     texts: Vec<String>,
 ) -> Result<CallToolResult, AppError> {
@@ -29,7 +29,7 @@ pub(super) fn success_result(
 }
 
 /// Error result with one sentence that tells what to do.
-pub fn error_result(tool: &str, error: &AppError) -> CallToolResult {
+pub fn tool_error_result(tool: &str, error: &AppError) -> CallToolResult {
     if error.kind == ErrorKind::Internal {
         tracing::error!(tool, internal = error.log_message(), "a tool failed");
     }
@@ -37,7 +37,7 @@ pub fn error_result(tool: &str, error: &AppError) -> CallToolResult {
         ErrorKind::Invalid => invalid_argument_message(error),
         _ => error.public.clone(),
     };
-    CallToolResult::error(vec![ContentBlock::text(text::line(
+    CallToolResult::error(vec![ContentBlock::text(text::single_line(
         &sentence,
         MAX_ERROR_CHARS,
     ))])

@@ -10,23 +10,23 @@ use a2a_registry_core::agents::text_description::describe_agent;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::policies::access_decision::decide_discover_and_invoke;
-use a2a_registry_core::search::engine::{SurfaceQuery, found};
+use a2a_registry_core::search::engine::{SurfaceQuery, prepare_and_run_search};
 use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 
 use crate::mcp::arguments::{
-    AgentArgument, facets_input_schema, normalize_arguments, parse_arguments, parse_facets_query,
-    parse_search_query, search_input_schema,
+    AgentArgument, facets_input_schema, facets_query_from_arguments, normalize_tool_arguments,
+    parse_tool_arguments, search_input_schema, search_query_from_arguments,
 };
 use crate::mcp::result_types::{
     AgentCheck, AgentPage, CheckedAction, CountedFacet, FacetPage, WholeAgent, WholeCard,
 };
-use crate::mcp::schemas::{input_schema, output_schema};
+use crate::mcp::schemas::{tool_input_schema, tool_output_schema};
 use crate::mcp::text_limits::cut;
 use crate::mcp::text_rendering;
-use crate::mcp::tool_result::{NO_AGENT_MESSAGE, success_result};
+use crate::mcp::tool_result::{NO_AGENT_MESSAGE, tool_success_result};
 
 /// Maximum number of bytes of a returned card. For longer cards the error names the URL.
 const MAX_CARD_BYTES: usize = 256 * 1024;
@@ -35,7 +35,7 @@ const MAX_VALUE_CHARS: usize = 200;
 /// Tools of every registry, in this order. The list is the same for all callers; the results are not.
 pub fn registry_tools() -> &'static [Tool] {
     static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-        let agent_schema = input_schema::<AgentArgument>();
+        let agent_schema = tool_input_schema::<AgentArgument>();
         let (search, facets) = (search_input_schema(), facets_input_schema());
         vec![
             read_only_tool::<AgentPage>(
@@ -102,7 +102,7 @@ fn read_only_tool<O: JsonSchema + 'static>(
         .open_world(false);
     Tool::new(name, description, arguments)
         .with_title(title)
-        .with_raw_output_schema(output_schema::<O>())
+        .with_raw_output_schema(tool_output_schema::<O>())
         .with_annotations(annotations)
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn call_registry_tool(
     arguments: Option<JsonObject>,
 ) -> Option<Result<CallToolResult, AppError>> {
     let tool = registry_tools().iter().find(|tool| tool.name == name)?;
-    let arguments = match normalize_arguments(arguments, &tool.input_schema) {
+    let arguments = match normalize_tool_arguments(arguments, &tool.input_schema) {
         Ok(arguments) => arguments,
         Err(error) => return Some(Err(error)),
     };
@@ -125,16 +125,19 @@ pub(super) async fn call_registry_tool(
     };
     Some(match name {
         "search_agents" => call.search_agents().await,
-        "get_agent" => call.get_agent().await.map_err(hide_agent_name),
-        "get_card" => call.get_card().await.map_err(hide_agent_name),
-        "check_agent" => call.check_agent().await.map_err(hide_agent_name),
+        "get_agent" => call.get_agent().await.map_err(redact_not_found_error),
+        "get_card" => call.get_card().await.map_err(redact_not_found_error),
+        "check_agent" => call
+            .check_agent_access()
+            .await
+            .map_err(redact_not_found_error),
         "list_facets" => call.list_facets().await,
         _ => return None,
     })
 }
 
 /// Removes the requested name from an error, so that missing and hidden agents get the same message.
-fn hide_agent_name(error: AppError) -> AppError {
+fn redact_not_found_error(error: AppError) -> AppError {
     match error.kind {
         ErrorKind::NotFound => AppError::not_found(NO_AGENT_MESSAGE),
         _ => error,
@@ -149,23 +152,23 @@ struct ToolCall<'a> {
 
 impl ToolCall<'_> {
     async fn search_agents(self) -> Result<CallToolResult, AppError> {
-        let query = parse_search_query(self.arguments)?;
+        let query = search_query_from_arguments(self.arguments)?;
         // The query uses the default fields of a search, so that both share the cached response.
         let answer = search_agents(self.context, self.caller, &query).await?;
         let found = serde_json::from_slice(&answer)
             .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
         let page = AgentPage::new(found);
-        success_result(&page, vec![text_rendering::agent_page_text(&page)])
+        tool_success_result(&page, vec![text_rendering::listed_agents_text(&page)])
     }
 
     async fn get_agent(self) -> Result<CallToolResult, AppError> {
-        let AgentArgument { agent } = parse_arguments(self.arguments)?;
+        let AgentArgument { agent } = parse_tool_arguments(self.arguments)?;
         let agent = load_cached_agent_view(self.context, self.caller, &agent).await?;
-        success_result(&WholeAgent::new(&agent), vec![describe_agent(&agent)])
+        tool_success_result(&WholeAgent::new(&agent), vec![describe_agent(&agent)])
     }
 
     async fn get_card(self) -> Result<CallToolResult, AppError> {
-        let AgentArgument { agent } = parse_arguments(self.arguments)?;
+        let AgentArgument { agent } = parse_tool_arguments(self.arguments)?;
         let agent = load_cached_agent_view(self.context, self.caller, &agent).await?;
         let summary = &agent.hit.summary;
         let id = summary.id.to_string();
@@ -194,7 +197,7 @@ impl ToolCall<'_> {
             signature_reason: cut(&signature_result.reason, MAX_VALUE_CHARS),
         };
         let mut result =
-            success_result(&card, vec![text_rendering::card_text(&card), json.clone()])?;
+            tool_success_result(&card, vec![text_rendering::card_text(&card), json.clone()])?;
         if let Some(structured) = &mut result.structured_content {
             // A JSON string keeps its meaning only with JSON escapes.
             structured["card"] = json.into();
@@ -202,8 +205,8 @@ impl ToolCall<'_> {
         Ok(result)
     }
 
-    async fn check_agent(self) -> Result<CallToolResult, AppError> {
-        let AgentArgument { agent } = parse_arguments(self.arguments)?;
+    async fn check_agent_access(self) -> Result<CallToolResult, AppError> {
+        let AgentArgument { agent } = parse_tool_arguments(self.arguments)?;
         let (discover, invoke) =
             decide_discover_and_invoke(self.context, self.caller, &agent).await?;
         let check = AgentCheck {
@@ -213,13 +216,14 @@ impl ToolCall<'_> {
             discover: to_checked_action(discover, "You see it, so you may find it."),
             invoke: to_checked_action(invoke, "It is listed, and the policies permit it."),
         };
-        success_result(&check, vec![text_rendering::access_check_text(&check)])
+        tool_success_result(&check, vec![text_rendering::access_check_text(&check)])
     }
 
     async fn list_facets(self) -> Result<CallToolResult, AppError> {
-        let query = parse_facets_query(self.arguments)?;
+        let query = facets_query_from_arguments(self.arguments)?;
         let search_page =
-            found(self.context, self.caller, &query, &SurfaceQuery::default()).await?;
+            prepare_and_run_search(self.context, self.caller, &query, &SurfaceQuery::default())
+                .await?;
         let facets = search_page.response.facets.into_iter();
         let facets = facets.map(|(name, counts)| CountedFacet {
             name: name.as_str().to_owned(),
@@ -237,7 +241,7 @@ impl ToolCall<'_> {
             total: search_page.response.total,
             facets: facets.collect(),
         };
-        success_result(&page, vec![text_rendering::facets_text(&page)])
+        tool_success_result(&page, vec![text_rendering::facets_text(&page)])
     }
 }
 

@@ -6,7 +6,7 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpMessage, HttpRequest};
 
 use crate::answers::route_table::RouteTable;
-use crate::requests::auth::ForeignAuthorization;
+use crate::requests::auth::IgnoredAuthorization;
 
 /// Headers that a browser may send with a `GET` from another site, without `Authorization`.
 const CORS_ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
@@ -51,7 +51,7 @@ impl CorsPolicy {
     /// CORS policy after authentication.
     pub(super) fn after_authentication(self, request: &HttpRequest) -> Self {
         match self {
-            Self::AuthorizedGet if request.extensions().contains::<ForeignAuthorization>() => {
+            Self::AuthorizedGet if request.extensions().contains::<IgnoredAuthorization>() => {
                 Self::PublicGet
             }
             other => other,

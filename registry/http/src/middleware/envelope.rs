@@ -102,7 +102,7 @@ where
 {
     type Response = ServiceResponse<EitherBody<B>>;
     type Error = Error;
-    type Future = EnvelopingFuture<S::Future>;
+    type Future = RequestMiddlewareFuture<S::Future>;
 
     forward_ready!(service);
 
@@ -122,7 +122,7 @@ where
             let _entered = span.enter();
             self.service.call(request)
         };
-        EnvelopingFuture {
+        RequestMiddlewareFuture {
             inner,
             seen: RequestMeta {
                 watch,
@@ -147,7 +147,7 @@ struct RequestMeta {
 
 pin_project! {
     #[derive(Debug)]
-    pub struct EnvelopingFuture<F> {
+    pub struct RequestMiddlewareFuture<F> {
         #[pin]
         inner: F,
         seen: RequestMeta,
@@ -155,7 +155,7 @@ pin_project! {
     }
 }
 
-impl<F, B> Future for EnvelopingFuture<F>
+impl<F, B> Future for RequestMiddlewareFuture<F>
 where
     F: Future<Output = Result<ServiceResponse<B>, Error>>,
     B: MessageBody + 'static,
@@ -349,7 +349,7 @@ fn has_error_document<B>(response: &ServiceResponse<B>) -> bool {
 
 /// Problem for a library error, which has no problem document.
 fn problem_for_status(status: StatusCode, error: Option<&Error>) -> Problem {
-    let kind = problem_kinds::kind_by_status(status);
+    let kind = problem_kinds::problem_kind_by_status(status);
     let detail = match error {
         Some(error) if status.is_client_error() => error.to_string(),
         _ => kind.title.to_owned(),

@@ -70,7 +70,7 @@ impl AboutPage {
             ladder: &trust::TRUST_LEVELS,
             record: format!(
                 "_a2a-registry.agents.example.com TXT \"{}; policy=none\"",
-                text::line(host, ADDRESS)
+                text::single_line(host, ADDRESS)
             ),
             contact: (!contact.is_empty()).then(|| ContactView::new(contact)),
             dialects: protocol_versions::enabled_protocols(config),
@@ -83,7 +83,7 @@ impl ContactView {
     fn new(contact: &str) -> Self {
         let mail = contact.starts_with("mailto:");
         Self {
-            label: text::line(contact.trim_start_matches("mailto:"), ADDRESS),
+            label: text::single_line(contact.trim_start_matches("mailto:"), ADDRESS),
             link: text::safe_web_url(contact).or_else(|| mail.then(|| contact.to_owned())),
         }
     }

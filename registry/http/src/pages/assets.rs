@@ -16,9 +16,9 @@ struct StaticAssets;
 
 /// URL of a file, with the first digits of its hash. Changed content has a different URL, so browsers may cache it
 /// forever.
-pub(crate) fn address(name: &str) -> String {
+pub(crate) fn asset_url(name: &str) -> String {
     match StaticAssets::get(name) {
-        Some(file) => format!("/static/{name}?v={}", content_tag(&file)),
+        Some(file) => format!("/static/{name}?v={}", asset_hash_prefix(&file)),
         None => format!("/static/{name}"),
     }
 }
@@ -26,14 +26,14 @@ pub(crate) fn address(name: &str) -> String {
 /// Serves a static file: cacheable forever at its hashed URL, otherwise revalidated.
 pub(crate) async fn serve_asset(request: HttpRequest, name: web::Path<String>) -> HandlerResult {
     let file = StaticAssets::get(&name).ok_or_else(AppError::no_resource)?;
-    let tag = content_tag(&file);
+    let tag = asset_hash_prefix(&file);
     let is_versioned = request.query_string() == format!("v={tag}");
     let caching = HeaderValue::from_static(if is_versioned {
         "public, max-age=31536000, immutable"
     } else {
         "public, no-cache"
     });
-    let media_type = content_type(&name);
+    let media_type = asset_content_type(&name);
     Ok(conditional_response(
         &request,
         &format!("\"{tag}\""),
@@ -46,7 +46,7 @@ pub(crate) async fn serve_asset(request: HttpRequest, name: web::Path<String>) -
     ))
 }
 
-fn content_type(name: &str) -> &'static str {
+fn asset_content_type(name: &str) -> &'static str {
     match name.rsplit('.').next() {
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
@@ -56,7 +56,7 @@ fn content_type(name: &str) -> &'static str {
 }
 
 /// First 16 hex digits of the content's SHA-256.
-fn content_tag(file: &EmbeddedFile) -> String {
+fn asset_hash_prefix(file: &EmbeddedFile) -> String {
     file.metadata
         .sha256_hash()
         .iter()

@@ -17,13 +17,13 @@ pub(crate) fn auth_label(value: &str) -> String {
         _ => match value.strip_prefix("http:") {
             Some("bearer") => "Bearer token".to_owned(),
             Some("basic") => "User name and password".to_owned(),
-            Some(scheme) => format!("HTTP {}", text::line(scheme, 30)),
-            None => text::line(value, 40),
+            Some(scheme) => format!("HTTP {}", text::single_line(scheme, 30)),
+            None => text::single_line(value, 40),
         },
     }
 }
 
-pub(crate) fn sentence(values: &[String]) -> String {
+pub(crate) fn auth_kinds_sentence(values: &[String]) -> String {
     let mut kinds: Vec<String> = values
         .iter()
         .take(MAX_KINDS)
@@ -47,7 +47,7 @@ mod tests {
     fn the_credentials_of_an_agent_are_named_in_words_of_people() {
         let of = |values: &[&str]| {
             let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
-            sentence(&values)
+            auth_kinds_sentence(&values)
         };
         assert_eq!(of(&["none"]), "No credentials");
         assert_eq!(of(&["http:bearer", "apiKey"]), "Bearer token, API key");

@@ -11,9 +11,9 @@ use crate::pages::trust::Badge;
 const MAX_VALUE_CHARS: usize = 1_500;
 
 /// Formats a value as JSON, on several lines if it has members.
-pub(crate) fn value(value: &Value) -> String {
+pub(crate) fn format_json_value(value: &Value) -> String {
     let json = serde_json::to_string_pretty(value);
-    text::block(&json.unwrap_or_default(), MAX_VALUE_CHARS)
+    text::multiline_text(&json.unwrap_or_default(), MAX_VALUE_CHARS)
 }
 
 /// Description of a change class, independent of the decision on the change.
@@ -26,14 +26,14 @@ pub(crate) const fn change_class_description(class: Option<ChangeClass>) -> &'st
     }
 }
 
-pub(crate) fn class_badge(class: &OpenEnum<ChangeClass>) -> Badge {
+pub(crate) fn change_class_badge(class: &OpenEnum<ChangeClass>) -> Badge {
     let tone = match class.known_value() {
         Some(ChangeClass::None | ChangeClass::Low) | None => "plain",
         Some(ChangeClass::High) => "warn",
         Some(ChangeClass::Critical) => "bad",
     };
     Badge {
-        label: text::line(class.as_str(), LINE),
+        label: text::single_line(class.as_str(), LINE),
         meaning: change_class_description(class.known_value()).to_owned(),
         tone,
         link: None,

@@ -102,7 +102,7 @@ pub(crate) async fn create_collection(
             let problem = Problem::from(error);
             crate::pages::log_problem(&problem);
             let status = problem.kind().status;
-            let message = Some(text::line(&problem.to_string(), BLOCK));
+            let message = Some(text::single_line(&problem.to_string(), BLOCK));
             let shown =
                 collections_page(&form.context, &form.visitor, &form.fields, message).await?;
             Ok(render_page(status, &shown))
@@ -134,7 +134,8 @@ pub(crate) async fn submit_collection(
         ("delete", false) => match precondition.check(Some(&current)) {
             Ok(()) => {
                 let confirmation =
-                    deletion_confirmation(&form.context, &form.visitor, &current, fields).await?;
+                    collection_deletion_page(&form.context, &form.visitor, &current, fields)
+                        .await?;
                 return Ok(render_page(StatusCode::OK, &confirmation));
             }
             Err(error) => Err(error),
@@ -156,7 +157,7 @@ pub(crate) async fn submit_collection(
             let problem = Problem::from(error);
             crate::pages::log_problem(&problem);
             let status = problem.kind().status;
-            let message = Some(text::line(&problem.to_string(), BLOCK));
+            let message = Some(text::single_line(&problem.to_string(), BLOCK));
             let shown =
                 collection_page(&form.context, &form.visitor, current, fields, message).await?;
             Ok(render_page(status, &shown))
@@ -183,7 +184,7 @@ async fn create_collection_from_form(
 }
 
 fn redirect_to_collection(name: &str) -> HttpResponse {
-    let link = format!("/collections/{}", text::segment(name));
+    let link = format!("/collections/{}", text::path_segment(name));
     crate::pages::see_other(&link)
 }
 
@@ -213,7 +214,7 @@ async fn collection_page(
     Ok(CollectionPage {
         frame: Frame::for_visitor(context.config(), "collections", visitor),
         now: context.now(),
-        agents: count_agents_text(context, &visitor.caller, &collection.name).await,
+        agents: collection_size_text(context, &visitor.caller, &collection.name).await,
         collection,
         edit: form.clone_if_editable(visitor),
         problem,
@@ -221,16 +222,16 @@ async fn collection_page(
 }
 
 /// Confirmation page before a collection is deleted.
-async fn deletion_confirmation(
+async fn collection_deletion_page(
     context: &AppContext,
     visitor: &Visitor,
     collection: &Collection,
     fields: &CollectionForm,
 ) -> Result<ConfirmPage> {
-    let name = text::line(&collection.name, LINE);
-    let filter = text::line(&collection.filter, MAX_FILTER_TEXT);
-    let link = format!("/collections/{}", text::segment(&collection.name));
-    let agents = count_agents_text(context, &visitor.caller, &collection.name).await;
+    let name = text::single_line(&collection.name, LINE);
+    let filter = text::single_line(&collection.filter, MAX_FILTER_TEXT);
+    let link = format!("/collections/{}", text::path_segment(&collection.name));
+    let agents = collection_size_text(context, &visitor.caller, &collection.name).await;
     let mut losses = vec![
         format!("The collection {name}: {filter}"),
         match agents {
@@ -242,7 +243,7 @@ async fn deletion_confirmation(
         format!("It is shown to {}.", CollectionsPage::audience(collection)),
     ];
     let used = collection_deletion_losses(context, &collection.name).await?;
-    losses.extend(used.iter().map(|used| text::line(used, BLOCK)));
+    losses.extend(used.iter().map(|used| text::single_line(used, BLOCK)));
     Ok(ConfirmPage {
         frame: Frame::for_visitor(context.config(), "collections", visitor),
         title: format!("Delete the collection {name}"),
@@ -255,7 +256,7 @@ async fn deletion_confirmation(
 }
 
 /// Text with the number of agents of a collection that the caller finds; `None` if the index cannot be read.
-async fn count_agents_text(context: &AppContext, caller: &Caller, name: &str) -> Option<String> {
+async fn collection_size_text(context: &AppContext, caller: &Caller, name: &str) -> Option<String> {
     let query = SearchQuery {
         collection: vec![name.to_owned()],
         page_size: Some(1),
@@ -263,7 +264,7 @@ async fn count_agents_text(context: &AppContext, caller: &Caller, name: &str) ->
     };
     let response = search_agents(context, caller, &query).await.ok()?;
     let list: AgentList = serde_json::from_slice(&response).ok()?;
-    Some(text::with_noun(&list.total, "agent", "agents"))
+    Some(text::number_with_noun(&list.total, "agent", "agents"))
 }
 
 /// Parses one name per line. A group name may contain anything except a line break.
@@ -328,7 +329,7 @@ impl CollectionsPage {
             Some(groups) if groups.is_empty() => "its owners and curators".to_owned(),
             Some(groups) => format!("members of {}", groups.join(", ")),
         };
-        text::line(&audience, BLOCK)
+        text::single_line(&audience, BLOCK)
     }
 }
 

@@ -41,9 +41,9 @@ impl Frame {
         Self {
             approve_all: config.governance.approve_all,
             catalog: config.ard.enabled,
-            style: assets::address("style.css"),
-            script: assets::address("app.js"),
-            icon: assets::address("icon.svg"),
+            style: assets::asset_url("style.css"),
+            script: assets::asset_url("app.js"),
+            icon: assets::asset_url("icon.svg"),
             here,
             query_chars: config.limits.query_chars,
             who: None,
@@ -64,7 +64,7 @@ impl FrameAccount {
         let account = visitor.caller.account.as_ref()?;
         let form_token = visitor.form_token.clone()?;
         Some(Self {
-            name: text::line(&account.name, text::LINE),
+            name: text::single_line(&account.name, text::LINE),
             form_token,
             sees_all: visitor.caller.has_permission(Permission::SeeAll),
         })

@@ -70,7 +70,7 @@ pub(crate) fn log_problem(problem: &Problem) {
     }
 }
 
-pub(crate) fn only(name: &str, value: &str) -> String {
+pub(crate) fn single_filter_link(name: &str, value: &str) -> String {
     match serde_html_form::to_string([(name, value)]) {
         Ok(pairs) => format!("/?{pairs}"),
         Err(_) => "/".to_owned(),

@@ -3,7 +3,7 @@
 use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, SECOND, Timestamp};
 
 /// Formats a time to the minute: `2026-01-31 12:00 UTC`.
-pub(crate) fn minute(timestamp: &Timestamp) -> String {
+pub(crate) fn format_to_minute(timestamp: &Timestamp) -> String {
     let exact = timestamp.to_rfc3339();
     match (exact.get(..10), exact.get(11..16)) {
         (Some(day), Some(minute)) => format!("{day} {minute} UTC"),
@@ -12,13 +12,13 @@ pub(crate) fn minute(timestamp: &Timestamp) -> String {
 }
 
 /// Formats the day of a time: `2026-01-31`.
-pub(crate) fn day(timestamp: &Timestamp) -> String {
+pub(crate) fn format_day(timestamp: &Timestamp) -> String {
     let exact = timestamp.to_rfc3339();
     exact.get(..10).unwrap_or(&exact).to_owned()
 }
 
 /// Formats a time relative to `now`: `5 minutes ago`, `in 2 hours`.
-pub(crate) fn distance(timestamp: &Timestamp, now: &Timestamp) -> String {
+pub(crate) fn format_relative_time(timestamp: &Timestamp, now: &Timestamp) -> String {
     format_duration(timestamp.0.saturating_sub(now.0), false)
 }
 
@@ -28,11 +28,11 @@ pub(crate) fn short_relative_time(timestamp: &Timestamp, now: &Timestamp) -> Str
 }
 
 /// Describes when a token was last used. Only the first use in each hour is recorded, as the start of the hour.
-pub(crate) fn hour_of_use(used_at: &Timestamp, now: &Timestamp) -> String {
+pub(crate) fn last_used_text(used_at: &Timestamp, now: &Timestamp) -> String {
     if now.0.saturating_sub(used_at.0) < HOUR {
         return "in the last hour".to_owned();
     }
-    format!("in the hour from {}", minute(used_at))
+    format!("in the hour from {}", format_to_minute(used_at))
 }
 
 /// Formats a duration in the largest unit with a value of at least one, with short or full unit names. Past times are
@@ -76,10 +76,10 @@ mod tests {
     fn a_moment_is_told_by_the_clock_and_by_its_distance() {
         let now = Timestamp(1_767_225_600_000_000);
         let moment = now.plus_micros(-90 * SECOND);
-        assert_eq!(minute(&moment), "2025-12-31 23:58 UTC");
-        assert_eq!(distance(&moment, &now), "1 minute ago");
+        assert_eq!(format_to_minute(&moment), "2025-12-31 23:58 UTC");
+        assert_eq!(format_relative_time(&moment, &now), "1 minute ago");
         assert_eq!(short_relative_time(&moment, &now), "1 min ago");
-        assert_eq!(day(&moment), "2025-12-31");
+        assert_eq!(format_day(&moment), "2025-12-31");
         assert_eq!(format_duration(3 * DAY + HOUR, false), "in 3 days");
         assert_eq!(format_duration(-SECOND + 1, true), "just now");
         for (to_come, told) in [
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn the_last_use_of_a_token_is_told_by_the_hour() {
         let hour = Timestamp(1_767_225_600_000_000);
-        let told = |later: i64| hour_of_use(&hour, &hour.plus_micros(later));
+        let told = |later: i64| last_used_text(&hour, &hour.plus_micros(later));
         assert_eq!(told(HOUR - 1), "in the last hour");
         let earlier = "in the hour from 2026-01-01 00:00 UTC";
         assert_eq!(told(HOUR), earlier);

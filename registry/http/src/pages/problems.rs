@@ -49,7 +49,7 @@ impl ProblemPage {
             frame,
             status: kind.status.as_u16(),
             title: kind.title,
-            detail: text::line(&problem.to_string(), text::BLOCK),
+            detail: text::single_line(&problem.to_string(), text::BLOCK),
             slug: kind.slug,
             is_missing: kind.status == StatusCode::NOT_FOUND,
             is_passing: kind.status.is_server_error(),
@@ -90,7 +90,7 @@ pub fn error_page(request: &HttpRequest, problem: &Problem) -> HttpResponse {
 
 /// Explains a kind of problem. Every text on the page is a constant.
 pub(crate) async fn show_problem_kind(context: web::Data<AppContext>, slug: Slug) -> HandlerResult {
-    let kind = problem_kinds::kind_by_slug(&slug.0).ok_or_else(AppError::no_resource)?;
+    let kind = problem_kinds::problem_kind_by_slug(&slug.0).ok_or_else(AppError::no_resource)?;
     let template = ProblemKindPage {
         frame: Frame::new(context.config(), "problem"),
         kind,

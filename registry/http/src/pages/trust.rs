@@ -52,7 +52,7 @@ pub(crate) const TRUST_LEVELS: [(&str, &str); 4] = [
 ];
 
 /// Ladder with the levels that this agent has reached.
-pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
+pub(crate) fn trust_ladder(trust: &Trust) -> Vec<TrustStep> {
     let reached = TRUST_LEVELS
         .iter()
         .position(|(level, _)| Some(*level) == trust.level.as_ref().map(OpenEnum::as_str));
@@ -74,8 +74,8 @@ pub(crate) fn trust_level_description(level: &str) -> &'static str {
         .map_or("", |(_, claim)| claim)
 }
 
-fn level_with_description(level: &str) -> String {
-    let shown = text::line(level, 8);
+fn trust_level_with_description(level: &str) -> String {
+    let shown = text::single_line(level, 8);
     match trust_level_description(level) {
         "" => shown,
         meaning => format!("{shown}: {meaning}"),
@@ -84,9 +84,9 @@ fn level_with_description(level: &str) -> String {
 
 /// Trust level of a card with its condition, or the reason why it has none: a badge may show that the domain is proved
 /// although a search by trust level does not find the agent.
-pub(crate) fn level_sentence(trust: &Trust) -> String {
+pub(crate) fn trust_level_sentence(trust: &Trust) -> String {
     match &trust.level {
-        Some(level) => level_with_description(level.as_str()),
+        Some(level) => trust_level_with_description(level.as_str()),
         None if trust.is_proved() => format!(
             "none: {NO_TLS_REASON}. The domain is verified, but that does not prove that the card arrived unchanged."
         ),
@@ -106,7 +106,7 @@ pub(crate) fn trust_badge(trust: &Trust) -> Badge {
         }
         .to_owned(),
         meaning: match level {
-            Some(level) => level_with_description(level),
+            Some(level) => trust_level_with_description(level),
             None => format!("No trust level: {NO_TLS_REASON}."),
         },
         tone: if is_proved { "good" } else { "plain" },
@@ -139,7 +139,7 @@ pub(crate) fn signature_meaning(signature: &OpenEnum<SignatureState>) -> &'stati
     }
 }
 
-pub(crate) fn domain_meaning(state: &OpenEnum<DomainState>) -> &'static str {
+pub(crate) fn domain_state_meaning(state: &OpenEnum<DomainState>) -> &'static str {
     match state.known_value() {
         Some(DomainState::Verified) => {
             "verified: proved by the owner, or vouched for by the operator"
@@ -152,13 +152,13 @@ pub(crate) fn domain_meaning(state: &OpenEnum<DomainState>) -> &'static str {
 }
 
 /// Proof method as a phrase after "proved by".
-pub(crate) fn proof_words(method: &OpenEnum<Method>) -> String {
+pub(crate) fn proof_method_phrase(method: &OpenEnum<Method>) -> String {
     match method.known_value() {
         Some(Method::Dns) => "a DNS TXT record".to_owned(),
         Some(Method::DnsParent) => "a DNS TXT record of a parent domain".to_owned(),
         Some(Method::Http) => "a file on the site".to_owned(),
         Some(Method::Operator) => "the vouch of an admin of this registry".to_owned(),
-        None => text::line(method.as_str(), LINE),
+        None => text::single_line(method.as_str(), LINE),
     }
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
             match &liveness.reason {
                 Some(reason) => format!(
                     "last fetch failed ({})",
-                    text::line(reason, MAX_REASON_CHARS)
+                    text::single_line(reason, MAX_REASON_CHARS)
                 ),
                 None => "last fetch failed".to_owned(),
             },
@@ -187,13 +187,17 @@ pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
         ),
         Some(LivenessState::Gone) => (
             match &liveness.last_seen {
-                Some(seen) => format!("unreachable since {}", moment::day(seen)),
+                Some(seen) => format!("unreachable since {}", moment::format_day(seen)),
                 None => "unreachable".to_owned(),
             },
             "The card has been unreachable for so long that the agent is no longer listed.",
             "bad",
         ),
-        None => (text::line(liveness.state.as_str(), LINE), "", "plain"),
+        None => (
+            text::single_line(liveness.state.as_str(), LINE),
+            "",
+            "plain",
+        ),
     };
     Badge {
         label,

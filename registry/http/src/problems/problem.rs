@@ -6,7 +6,7 @@
 use std::fmt;
 
 use a2a_registry_api::OutcomeProblem;
-use a2a_registry_core::error::{AppError, ErrorKind, RefusalReason};
+use a2a_registry_core::error::{AppError, CredentialRefusal, ErrorKind};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
@@ -63,7 +63,7 @@ struct ProblemExtras {
     allow: Option<String>,
     extension: Option<Map<String, Value>>,
     internal: Option<String>,
-    refusal: Option<RefusalReason>,
+    refusal: Option<CredentialRefusal>,
 }
 
 impl Problem {
@@ -134,13 +134,13 @@ impl Problem {
     }
 
     #[must_use]
-    pub(crate) fn with_refusal(mut self, reason: RefusalReason) -> Self {
+    pub(crate) fn with_refusal(mut self, reason: CredentialRefusal) -> Self {
         self.extras.refusal = Some(reason);
         self
     }
 
     /// Reason for a rejected credential or sign-in; `None` for other problems.
-    pub(crate) fn refusal_reason(&self) -> Option<RefusalReason> {
+    pub(crate) fn refusal_reason(&self) -> Option<CredentialRefusal> {
         self.extras.refusal
     }
 

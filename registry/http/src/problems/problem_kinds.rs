@@ -113,12 +113,12 @@ problem_kinds! {
         "One of the checks in `checks` fails. Do not send requests to this process until it is ready.";
 }
 
-pub fn kind_by_slug(slug: &str) -> Option<&'static ProblemKind> {
+pub fn problem_kind_by_slug(slug: &str) -> Option<&'static ProblemKind> {
     ALL.iter().copied().find(|kind| kind.slug == slug)
 }
 
 /// Problem kind for a status without a problem document.
-pub fn kind_by_status(status: StatusCode) -> &'static ProblemKind {
+pub fn problem_kind_by_status(status: StatusCode) -> &'static ProblemKind {
     let exact = ALL.iter().copied().find(|kind| kind.status == status);
     exact.unwrap_or(if status.is_server_error() {
         &INTERNAL
@@ -148,7 +148,7 @@ mod tests {
                     .bytes()
                     .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
             );
-            assert_eq!(kind_by_slug(kind.slug), Some(*kind));
+            assert_eq!(problem_kind_by_slug(kind.slug), Some(*kind));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use a2a_registry_core::accounts::authentication::{TOKEN_PREFIX, authenticate_token};
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::error::{RefusalReason, Result};
+use a2a_registry_core::error::{CredentialRefusal, Result};
 use a2a_registry_core::providers::IdentityProviders;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Permission;
@@ -27,11 +27,11 @@ use crate::requests::server_state::server_state;
 /// Reader of public cards: like [`Anyone`], except that a foreign `Authorization` is ignored. SDKs send the header
 /// that is meant for one agent to every host that the same HTTP client calls.
 #[derive(Debug, Clone)]
-pub struct CardReader(pub Caller);
+pub struct PublicCardCaller(pub Caller);
 
 /// Marks a request whose `Authorization` is ignored.
 #[derive(Debug, Clone, Copy)]
-pub struct ForeignAuthorization;
+pub struct IgnoredAuthorization;
 
 /// Like [`Anyone`], for a response that only accounts with the permission get in full.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +89,7 @@ pub fn bearer_token(request: &HttpRequest) -> Result<Option<&str>, Problem> {
             &problem_kinds::UNAUTHENTICATED,
             "Authorization must be a single bearer token: send it once, as `Authorization: Bearer …`.",
         )
-        .with_refusal(RefusalReason::NoToken)),
+        .with_refusal(CredentialRefusal::NoToken)),
     }
 }
 
@@ -172,12 +172,12 @@ fn carries_registry_token(request: &HttpRequest) -> bool {
 
 /// Extracts the caller of a card request. Tokens without the prefix are older than the prefix, or chosen by an
 /// operator; only a look-up distinguishes them from foreign tokens.
-fn extract_card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
+fn extract_public_card_caller(request: &HttpRequest) -> ExtractorFuture<PublicCardCaller> {
     if !request.headers().contains_key(header::AUTHORIZATION) {
-        return Either::Left(ready(Ok(CardReader(Caller::default()))));
+        return Either::Left(ready(Ok(PublicCardCaller(Caller::default()))));
     }
     if carries_registry_token(request) {
-        return extract_caller(request, |caller, _| Ok(CardReader(caller)));
+        return extract_caller(request, |caller, _| Ok(PublicCardCaller(caller)));
     }
     let token = bearer_token(request).ok().flatten().map(str::to_owned);
     let request = request.clone();
@@ -188,8 +188,8 @@ fn extract_card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
                 .ok(),
             None => None,
         };
-        Ok(CardReader(recognized.unwrap_or_else(|| {
-            request.extensions_mut().insert(ForeignAuthorization);
+        Ok(PublicCardCaller(recognized.unwrap_or_else(|| {
+            request.extensions_mut().insert(IgnoredAuthorization);
             Caller::default()
         })))
     };
@@ -240,12 +240,12 @@ impl<P: RequiredPermission> FromRequest for PermissionCheck<P> {
     }
 }
 
-impl FromRequest for CardReader {
+impl FromRequest for PublicCardCaller {
     type Error = Problem;
     type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        extract_card_reader(request)
+        extract_public_card_caller(request)
     }
 }
 

@@ -214,12 +214,12 @@ pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let inner = error.inner();
         if inner.is_data() {
-            let pointer = path_pointer(error.path());
-            return Problem::invalid(pointer, strip_position(&inner.to_string()));
+            let pointer = json_pointer_from_path(error.path());
+            return Problem::invalid(pointer, strip_error_position(&inner.to_string()));
         }
         if serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
             // The JSON is valid, but an enum value has the wrong type.
-            let pointer = path_pointer(error.path());
+            let pointer = json_pointer_from_path(error.path());
             return Problem::invalid(pointer, "a value of this type is not allowed here");
         }
         Problem::new(
@@ -260,7 +260,7 @@ fn reject_nul(bytes: &[u8]) -> Result<(), Problem> {
 }
 
 /// Removes line and column from a message, because the pointer is more precise.
-fn strip_position(text: &str) -> &str {
+fn strip_error_position(text: &str) -> &str {
     text.rfind(" at line ").map_or(text, |at| &text[..at])
 }
 
@@ -269,7 +269,7 @@ pub fn json_pointer(member: &str) -> String {
 }
 
 /// RFC 6901 pointer to a value.
-pub fn path_pointer(path: &serde_path_to_error::Path) -> String {
+pub fn json_pointer_from_path(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let segments = path.iter().map(|segment| match segment {
         Segment::Seq { index } => format!("/{index}"),

@@ -35,7 +35,7 @@ pub fn secret_cookie(request: &HttpRequest, name: &str) -> Option<String> {
 }
 
 /// Names and values of the request's cookies that may be sign-in attempts.
-pub fn attempt_cookies(request: &HttpRequest) -> Vec<(String, String)> {
+pub fn sign_in_attempt_cookies(request: &HttpRequest) -> Vec<(String, String)> {
     let matching = cookie_pairs(request).filter(|(name, value)| {
         let id = name.strip_prefix(ATTEMPT_COOKIE_PREFIX);
         id.is_some_and(has_cookie_characters)
@@ -61,7 +61,7 @@ fn has_cookie_characters(text: &str) -> bool {
 }
 
 /// `Set-Cookie` header for a value that expires after `seconds`.
-pub fn expiring_cookie_header(name: &str, value: &str, seconds: u64) -> Option<HeaderValue> {
+pub fn cookie_header_with_expiry(name: &str, value: &str, seconds: u64) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!(
         "{name}={value}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Lax"
     ))
@@ -118,7 +118,7 @@ mod tests {
     fn a_bounded_number_of_attempts_is_read() {
         let of = |line: String| {
             let request = TestRequest::default().insert_header((COOKIE, line));
-            attempt_cookies(&request.to_http_request())
+            sign_in_attempt_cookies(&request.to_http_request())
         };
         let known = of(format!(
             "{ATTEMPT_COOKIE_PREFIX}a=b-_; {ATTEMPT_COOKIE_PREFIX}c=d e; {ATTEMPT_COOKIE_PREFIX}f g=h; x=1; {ATTEMPT_COOKIE_PREFIX}i=j"

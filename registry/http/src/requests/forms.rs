@@ -98,10 +98,10 @@ impl<T: FormFields> FromRequest for AnonymousForm<T> {
         async move {
             let bytes = read_form_bytes(&request, body, T::MAX_BYTES).await?;
             let secret = cookies::secret_cookie(&request, cookies::FORM_COOKIE);
-            let token: FormToken = parse_fields(&bytes)?;
+            let token: FormToken = parse_form_fields(&bytes)?;
             match secret {
                 Some(secret) if is_valid_form_token(&secret, &token.form_token) => {
-                    parse_fields(&bytes).map(Self)
+                    parse_form_fields(&bytes).map(Self)
                 }
                 _ => reject_form(
                     &problem_kinds::FORM_REFUSED,
@@ -121,25 +121,25 @@ async fn read_session_form<T: FormFields>(
     permission: Option<Permission>,
 ) -> Result<SessionForm<T>, Problem> {
     require_same_site(&request)?;
-    authenticate_sender(&request, permission).await?;
+    authenticate_form_sender(&request, permission).await?;
     let bytes = read_form_bytes(&request, body, T::MAX_BYTES).await?;
     // Authenticate again, because a client can delay the body: a form of a visitor who is signed out by then is
     // rejected.
-    let visitor = authenticate_sender(&request, permission).await?;
+    let visitor = authenticate_form_sender(&request, permission).await?;
     reject_nul(&bytes)?;
-    let token: FormToken = parse_fields(&bytes)?;
+    let token: FormToken = parse_form_fields(&bytes)?;
     let secret = cookies::secret_cookie(&request, cookies::SESSION_COOKIE).unwrap_or_default();
     if !is_valid_form_token(&secret, &token.form_token) {
         return reject_form(&problem_kinds::FORM_REFUSED, WRONG_SESSION_MESSAGE);
     }
     Ok(SessionForm {
         visitor,
-        fields: parse_fields(&bytes)?,
+        fields: parse_form_fields(&bytes)?,
     })
 }
 
 /// Authenticates the sender of a form and checks the permission.
-async fn authenticate_sender(
+async fn authenticate_form_sender(
     request: &HttpRequest,
     permission: Option<Permission>,
 ) -> Result<Visitor, Problem> {
@@ -160,7 +160,7 @@ fn reject_form<T>(kind: &'static ProblemKind, text: &str) -> Result<T, Problem> 
     Err(Problem::new(kind, text))
 }
 
-fn parse_fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+fn parse_form_fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_html_form::from_bytes(bytes).or_else(|_| {
         reject_form(
             &problem_kinds::INVALID_REQUEST,
@@ -176,7 +176,7 @@ pub(crate) async fn read_form<T: DeserializeOwned>(
     body: PendingBody,
     limit: usize,
 ) -> Result<T, Problem> {
-    parse_fields(&read_form_bytes(request, body, limit).await?)
+    parse_form_fields(&read_form_bytes(request, body, limit).await?)
 }
 
 /// Rejects U+0000, which not every database can store.

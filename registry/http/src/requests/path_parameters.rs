@@ -27,7 +27,7 @@ struct PathParameter {
 }
 
 /// Path parameter with this name for the document; `None` if no extractor reads it.
-pub(crate) fn path_parameter(name: &str) -> Option<Parameter> {
+pub(crate) fn openapi_path_parameter(name: &str) -> Option<Parameter> {
     let part = PARTS.iter().find(|part| part.name == name)?;
     let parameter = ParameterBuilder::new()
         .name(name)
@@ -60,7 +60,7 @@ macro_rules! path_parts {
 
                 fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
                     let convert: fn(String) -> Result<$value, Problem> = $convert;
-                    ready(read_parameter(request, $part).and_then(convert).map(Self))
+                    ready(read_path_parameter(request, $part).and_then(convert).map(Self))
                 }
             }
         )+
@@ -95,15 +95,15 @@ path_parts! {
     /// The policy's identifier
     PolicyRef(String) = "policy", policy_id_schema, Ok;
     /// Id of the review
-    ReviewId(Uuid) = "review", uuid_schema, |text| parse_id(&text, AppError::no_review);
+    ReviewId(Uuid) = "review", uuid_schema, |text| parse_path_uuid(&text, AppError::no_review);
     /// Id of the session
-    SessionId(Uuid) = "session", uuid_schema, |text| parse_id(&text, AppError::no_session);
+    SessionId(Uuid) = "session", uuid_schema, |text| parse_path_uuid(&text, AppError::no_session);
     /// Id of the token
-    TokenId(Uuid) = "token", uuid_schema, |text| parse_id(&text, AppError::no_token);
+    TokenId(Uuid) = "token", uuid_schema, |text| parse_path_uuid(&text, AppError::no_token);
     /// Id of the waiver
-    WaiverId(Uuid) = "waiver", uuid_schema, |text| parse_id(&text, AppError::no_waiver);
+    WaiverId(Uuid) = "waiver", uuid_schema, |text| parse_path_uuid(&text, AppError::no_waiver);
     /// Id of the saved search
-    SearchId(Uuid) = "search", uuid_schema, |text| parse_id(&text, AppError::no_saved_search);
+    SearchId(Uuid) = "search", uuid_schema, |text| parse_path_uuid(&text, AppError::no_saved_search);
 }
 
 fn policy_id_schema() -> RefOr<Schema> {
@@ -119,17 +119,17 @@ fn uuid_schema() -> RefOr<Schema> {
 }
 
 /// Parses an id. A text that is not an id is reported as not found.
-fn parse_id(text: &str, not_found: fn(String) -> AppError) -> Result<Uuid, Problem> {
+fn parse_path_uuid(text: &str, not_found: fn(String) -> AppError) -> Result<Uuid, Problem> {
     Uuid::try_parse(text).map_err(|_| not_found(text.to_owned()).into())
 }
 
 /// Reads and decodes the segment of the raw path at `{name}` in the route's pattern. Returns a wrong method problem if
 /// the segment ends with a verb that requires another method.
-fn read_parameter(request: &HttpRequest, name: &str) -> Result<String, Problem> {
+fn read_path_parameter(request: &HttpRequest, name: &str) -> Result<String, Problem> {
     let raw_path = request.uri().path();
     // Without escapes the router's match equals the raw segment.
     let text = if raw_path.contains('%') {
-        decode_path_part(raw_parameter(request, raw_path, name)?)?
+        decode_path_part(raw_path_parameter(request, raw_path, name)?)?
     } else {
         request.match_info().query(name).to_owned()
     };
@@ -139,7 +139,7 @@ fn read_parameter(request: &HttpRequest, name: &str) -> Result<String, Problem> 
     Ok(text)
 }
 
-fn raw_parameter<'a>(
+fn raw_path_parameter<'a>(
     request: &HttpRequest,
     raw_path: &'a str,
     name: &str,

@@ -12,10 +12,10 @@ pub(super) fn normalize_integers(text: &[u8]) -> Cow<'_, [u8]> {
     let (mut copied, mut at) = (0, 0);
     while let Some(byte) = text.get(at) {
         at = match byte {
-            b'"' => end_of_string(text, at),
+            b'"' => json_string_end(text, at),
             b'-' | b'0'..=b'9' => {
-                let end = end_of_number(text, at);
-                if let Some(integer) = integer_text(&text[at..end]) {
+                let end = json_number_end(text, at);
+                if let Some(integer) = normalize_integer(&text[at..end]) {
                     normalized.extend_from_slice(&text[copied..at]);
                     normalized.extend_from_slice(integer.as_bytes());
                     copied = end;
@@ -33,7 +33,7 @@ pub(super) fn normalize_integers(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Index after the string that starts at `start`.
-fn end_of_string(text: &[u8], start: usize) -> usize {
+fn json_string_end(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = text.get(at) {
         at += match byte {
@@ -46,14 +46,14 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
 }
 
 /// Index after the number that starts at `start`.
-fn end_of_number(text: &[u8], start: usize) -> usize {
+fn json_number_end(text: &[u8], start: usize) -> usize {
     let rest = text[start..].iter();
     let belongs = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
     start + rest.take_while(belongs).count()
 }
 
 /// Converts a number with decimal point or exponent to an integer; `None` if it has neither, or is not an integer.
-fn integer_text(number: &[u8]) -> Option<String> {
+fn normalize_integer(number: &[u8]) -> Option<String> {
     if number.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-')) {
         return None;
     }

@@ -146,10 +146,10 @@ pub const PROTOCOL_ERRORS: &[ProtocolErrorFormat] = &[
     },
     ProtocolErrorFormat {
         path: "/mcp",
-        render: mcp::problem_response,
+        render: mcp::mcp_problem_response,
     },
     ProtocolErrorFormat {
         path: "/a2a",
-        render: a2a_fault::problem_response,
+        render: a2a_fault::a2a_problem_response,
     },
 ];

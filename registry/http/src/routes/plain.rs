@@ -122,7 +122,7 @@ plain_routes! {
         POST "/agents/{agent}/report" => report_page::submit_report;
         POST "/account/reports" => report_page::submit_report_signed_in;
         GET "/waiting" => waiting_page::show_inbox;
-        POST "/waiting" => waiting_page::submit_mark_read;
+        POST "/waiting" => waiting_page::submit_mark_news_read;
         GET "/feeds/{secret}" => feeds::serve_review_feed;
         POST "/account/feed" => revocation_pages::submit_feed_renewal;
         POST "/account/feed/end" => revocation_pages::submit_feed_end;

@@ -29,7 +29,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::limits::client_address::client_address;
-use crate::sessions::sign_in_attempts::{CompletedAttempt, record_used_attempt};
+use crate::sessions::sign_in_attempts::{CompletedSignIn, record_used_sign_in};
 
 /// Maximum duration of a session.
 const MAX_SESSION_DURATION: i64 = 24 * HOUR;
@@ -39,7 +39,7 @@ const MAX_BROWSER_CHARS: usize = 60;
 /// Credential that creates a session; the session ends with the credential.
 enum SessionCredential<'a> {
     Token(Uuid),
-    Attempt(&'a CompletedAttempt),
+    Attempt(&'a CompletedSignIn),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,7 +81,7 @@ pub async fn begin_session_with_token(
 pub async fn begin_session_with_provider(
     context: &AppContext,
     account: Uuid,
-    attempt: &CompletedAttempt,
+    attempt: &CompletedSignIn,
     client: &SessionClient<'_>,
 ) -> Result<String> {
     create_session(
@@ -111,7 +111,7 @@ async fn create_session(
             (Some(token.ok_or_else(ended_token)?), None)
         }
         SessionCredential::Attempt(attempt) => {
-            record_used_attempt(&write, attempt, now.0).await?;
+            record_used_sign_in(&write, attempt, now.0).await?;
             (None, Some(attempt.issuer.as_str()))
         }
     };
@@ -128,7 +128,7 @@ async fn create_session(
         hash: sha256_hex(&secret),
         token_id: token.as_ref().map(|token| token.id),
         issuer: issuer.map(str::to_owned),
-        roles: account.roles()?.to_string(),
+        roles: account.account_roles()?.to_string(),
         browser: describe_browser(client.user_agent),
         created_at: now.0,
         last_seen_at: now.0,
@@ -151,7 +151,7 @@ async fn find_enabled_account(
     id: Uuid,
 ) -> Result<Option<account::Model>> {
     let account = accounts::accounts_by_ids(write, &[id]).await?.pop();
-    Ok(account.filter(account::Model::is_active))
+    Ok(account.filter(account::Model::is_account_active))
 }
 
 async fn delete_surplus_sessions(
@@ -273,7 +273,7 @@ pub async fn session_revoke(context: &AppContext, caller: &Caller, id: Uuid) -> 
         .filter(|row| row.account_id == actor.id || actor.has_permission(Permission::Administer));
     let row = row.ok_or_else(|| AppError::no_session(id))?;
     if !actor.has_permission(Permission::Administer)
-        && let Some(scope) = session_scopes(&row, &actor.roles).beyond(&actor.scopes)
+        && let Some(scope) = session_scopes(&row, &actor.roles).first_not_in(&actor.scopes)
     {
         return Err(AppError::forbidden(format!(
             "The session has the scope {scope}, which your token lacks, so it cannot revoke the session."
@@ -292,7 +292,7 @@ pub async fn session_revoke(context: &AppContext, caller: &Caller, id: Uuid) -> 
 }
 
 fn session_scopes(row: &session::Model, roles: &Roles) -> Scopes {
-    effective_scopes(row.scopes(), roles)
+    effective_scopes(row.stored_session_scopes(), roles)
 }
 
 fn session_view(row: session::Model, account: &str) -> Session {

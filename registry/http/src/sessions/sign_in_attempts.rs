@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use a2a_registry_core::accounts::authentication::{random_secret, sha256_hex};
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::error::{AppError, RefusalReason, Result};
+use a2a_registry_core::error::{AppError, CredentialRefusal, Result};
 use a2a_registry_core::providers::{
     AuthorizationResponse, IdentityProvider, SignInAttemptSecrets, TokenSubject, redirect_uri,
 };
@@ -65,7 +65,7 @@ pub struct ProviderRedirect {
 
 /// Proof of a completed sign-in, valid for one session.
 #[derive(Debug, Clone)]
-pub struct CompletedAttempt {
+pub struct CompletedSignIn {
     /// SHA-256 of the state in lower-case hexadecimal.
     pub state_hash: String,
     pub issuer: String,
@@ -73,11 +73,11 @@ pub struct CompletedAttempt {
 
 pub struct ProviderSignIn {
     pub token_subject: TokenSubject,
-    pub attempt: CompletedAttempt,
+    pub attempt: CompletedSignIn,
     pub next: String,
 }
 
-pub fn attempt_cookie_name(state: &str) -> Option<String> {
+pub fn sign_in_cookie_name(state: &str) -> Option<String> {
     Some(format!(
         "{}{}",
         cookies::ATTEMPT_COOKIE_PREFIX,
@@ -86,12 +86,12 @@ pub fn attempt_cookie_name(state: &str) -> Option<String> {
 }
 
 /// Unseals the attempt in a cookie; `None` if this registry has not sealed it.
-fn unseal_attempt(context: &AppContext, sealed: &str) -> Option<SignInAttempt> {
+fn unseal_sign_in_attempt(context: &AppContext, sealed: &str) -> Option<SignInAttempt> {
     let text = context.sealer.open(SEAL_PURPOSE, sealed)?;
     serde_json::from_slice(&text).ok()
 }
 
-pub async fn begin_attempt(
+pub async fn create_sign_in_attempt(
     context: &AppContext,
     provider: &IdentityProvider,
     request: &HttpRequest,
@@ -120,10 +120,10 @@ pub async fn begin_attempt(
         })
         .ok_or_else(|| AppError::internal("a sign-in attempt could not be sealed"))?;
     let seconds = u64::try_from(ATTEMPT_LIFETIME / 1_000_000).unwrap_or_default();
-    let set = attempt_cookie_name(&attempt.state)
-        .and_then(|name| cookies::expiring_cookie_header(&name, &sealed, seconds))
+    let set = sign_in_cookie_name(&attempt.state)
+        .and_then(|name| cookies::cookie_header_with_expiry(&name, &sealed, seconds))
         .into_iter();
-    let cleared = attempt_cookies_to_clear(context, request, now);
+    let cleared = sign_in_cookies_to_clear(context, request, now);
     let cleared = cleared
         .iter()
         .filter_map(|name| cookies::clear_cookie_header(name));
@@ -134,15 +134,15 @@ pub async fn begin_attempt(
 }
 
 /// Names of the cookies to clear for a new attempt: the oldest beyond the limit, and all invalid ones.
-pub fn attempt_cookies_to_clear(
+pub fn sign_in_cookies_to_clear(
     context: &AppContext,
     request: &HttpRequest,
     now: i64,
 ) -> Vec<String> {
     let mut pending = Vec::new();
     let mut names = Vec::new();
-    for (name, sealed) in cookies::attempt_cookies(request) {
-        match unseal_attempt(context, &sealed) {
+    for (name, sealed) in cookies::sign_in_attempt_cookies(request) {
+        match unseal_sign_in_attempt(context, &sealed) {
             Some(attempt) if !attempt.has_expired(now) => pending.push((attempt.begun_at, name)),
             _ => names.push(name),
         }
@@ -153,52 +153,52 @@ pub fn attempt_cookies_to_clear(
     names
 }
 
-pub fn clear_attempt_cookie_header(state: &str) -> Option<HeaderValue> {
-    cookies::clear_cookie_header(&attempt_cookie_name(state)?)
+pub fn clear_sign_in_cookie_header(state: &str) -> Option<HeaderValue> {
+    cookies::clear_cookie_header(&sign_in_cookie_name(state)?)
 }
 
 /// An attempt that belongs to this browser.
-pub struct VerifiedAttempt(SignInAttempt);
+pub struct VerifiedSignInAttempt(SignInAttempt);
 
 /// Finds the attempt of this browser that a provider response belongs to.
-pub async fn find_attempt(
+pub async fn find_sign_in_attempt(
     context: &AppContext,
     provider: &IdentityProvider,
     request: &HttpRequest,
     response: &AuthorizationResponse,
-) -> Result<VerifiedAttempt> {
-    let name = attempt_cookie_name(&response.state).ok_or_else(invalid_attempt_error)?;
-    let mut attempt_cookies = cookies::attempt_cookies(request).into_iter();
+) -> Result<VerifiedSignInAttempt> {
+    let name = sign_in_cookie_name(&response.state).ok_or_else(invalid_sign_in_error)?;
+    let mut attempt_cookies = cookies::sign_in_attempt_cookies(request).into_iter();
     let sealed = attempt_cookies.find(|(own, _)| *own == name);
-    let attempt = sealed.and_then(|(_, sealed)| unseal_attempt(context, &sealed));
+    let attempt = sealed.and_then(|(_, sealed)| unseal_sign_in_attempt(context, &sealed));
     let attempt = attempt.filter(|own| {
         own.state == response.state
             && own.issuer == provider.issuer()
             && !own.has_expired(context.now().0)
     });
-    let attempt = attempt.ok_or_else(invalid_attempt_error)?;
+    let attempt = attempt.ok_or_else(invalid_sign_in_error)?;
     // The provider would treat a repeated code as stolen. The authoritative check is in `record_used_attempt`.
     if identities::is_sign_in_attempt_used(&context.store, &sha256_hex(&attempt.state)).await? {
-        return Err(invalid_attempt_error());
+        return Err(invalid_sign_in_error());
     }
-    Ok(VerifiedAttempt(attempt))
+    Ok(VerifiedSignInAttempt(attempt))
 }
 
-pub async fn finish_attempt(
+pub async fn finish_sign_in_attempt(
     context: &AppContext,
     provider: &Arc<IdentityProvider>,
-    attempt: VerifiedAttempt,
+    attempt: VerifiedSignInAttempt,
     response: &AuthorizationResponse,
 ) -> Result<ProviderSignIn> {
-    let VerifiedAttempt(attempt) = attempt;
+    let VerifiedSignInAttempt(attempt) = attempt;
     let redirect_url = redirect_uri(&context.config().public_url(), provider);
     let token_subject = provider
-        .signed_in(&attempt.secrets(), response, &redirect_url)
+        .complete_sign_in(&attempt.secrets(), response, &redirect_url)
         .await
-        .map_err(|error| error.with_provider_refusal(RefusalReason::ProviderAnswer))?;
+        .map_err(|error| error.with_provider_refusal(CredentialRefusal::ProviderAnswer))?;
     Ok(ProviderSignIn {
         token_subject,
-        attempt: CompletedAttempt {
+        attempt: CompletedSignIn {
             state_hash: sha256_hex(&attempt.state),
             issuer: attempt.issuer,
         },
@@ -208,9 +208,9 @@ pub async fn finish_attempt(
 
 /// Records that an attempt is used, in the transaction that creates its session. The caller must have locked the
 /// accounts.
-pub(super) async fn record_used_attempt(
+pub(super) async fn record_used_sign_in(
     write: &WriteTransaction,
-    attempt: &CompletedAttempt,
+    attempt: &CompletedSignIn,
     now: i64,
 ) -> Result<()> {
     write.delete_expired_sign_in_attempts(now).await?;
@@ -226,14 +226,14 @@ pub(super) async fn record_used_attempt(
     };
     match write.mark_sign_in_attempt_used(row).await? {
         true => Ok(()),
-        false => Err(invalid_attempt_error()),
+        false => Err(invalid_sign_in_error()),
     }
 }
 
-pub(super) fn invalid_attempt_error() -> AppError {
+pub(super) fn invalid_sign_in_error() -> AppError {
     AppError::unauthenticated(
         "This sign-in was started in another browser, took longer than ten minutes, or is already complete. Sign in \
          again.",
     )
-    .with_refusal(RefusalReason::Attempt)
+    .with_refusal(CredentialRefusal::Attempt)
 }

@@ -58,7 +58,7 @@ impl FacetColumn {
     }
 
     /// The marks of all values, computed once.
-    fn cached_marks<'a>(
+    fn cached_value_indices<'a>(
         &self,
         cache: &'a OnceLock<Box<[u32]>>,
         mut mark: impl FnMut(&[u8]) -> io::Result<Option<u32>>,
@@ -144,7 +144,7 @@ impl FacetCounter {
     }
 
     /// Adds each count to `sums` at its value's mark; returns the highest count of a value without a mark.
-    pub fn add_marked_counts(&self, marks: &[u32], sums: &mut [u32]) -> u32 {
+    pub fn add_counts_by_index(&self, marks: &[u32], sums: &mut [u32]) -> u32 {
         let mut max_unmarked = 0;
         for (mark, count) in marks.iter().zip(&self.counts) {
             if *count > 0 {
@@ -163,22 +163,23 @@ impl FacetCounter {
             return Ok(&[]);
         }
         let column = &self.column;
-        column.cached_marks(&column.ranks, |value| Ok(frequent.rank_of_text(value)))
+        column.cached_value_indices(&column.ranks, |value| Ok(frequent.rank_of_text(value)))
     }
 
     /// The numbers of this segment's values, by `number_of`; empty before the first match.
-    pub fn large_segment_numbers(
+    pub fn value_numbers(
         &self,
         number_of: impl FnMut(&[u8]) -> io::Result<Option<u32>>,
     ) -> io::Result<&[u32]> {
         if self.counts.is_empty() {
             return Ok(&[]);
         }
-        self.column.cached_marks(&self.column.numbers, number_of)
+        self.column
+            .cached_value_indices(&self.column.numbers, number_of)
     }
 
     /// The counted values without a mark.
-    pub fn unmarked_values(&self, marks: &[u32]) -> io::Result<CountedValues> {
+    pub fn values_without_index(&self, marks: &[u32]) -> io::Result<CountedValues> {
         let counted = (0..).zip(marks.iter().zip(&self.counts));
         let counted = counted.filter(|(_, (mark, count))| **mark == UNMARKED && **count > 0);
         let counted = counted.map(|(ordinal, (_, count))| (ordinal, *count));
@@ -276,7 +277,7 @@ pub(super) fn merge_counted_values<'a>(
 }
 
 /// Merges the counts of all segments by the texts of the values.
-pub(super) fn merge_counts(segments: &[FacetCounter]) -> io::Result<FacetCounts> {
+pub(super) fn merge_facet_counts(segments: &[FacetCounter]) -> io::Result<FacetCounts> {
     let sum: u64 = segments.iter().map(FacetCounter::total).sum();
     let matched = segments.iter().filter(|segment| !segment.counts.is_empty());
     let matched: Vec<&FacetCounter> = matched.collect();

@@ -125,7 +125,7 @@ impl RequestedFacets {
             })
         });
         let large = large.collect::<tantivy::Result<Vec<_>>>()?;
-        set_counting::count_by_sets(values, &large, small, self.precomputed.nanos_per_value())
+        set_counting::count_facet_by_sets(values, &large, small, self.precomputed.nanos_per_value())
     }
 
     fn count_by_columns(
@@ -145,12 +145,12 @@ impl RequestedFacets {
         });
         let large = large.collect::<tantivy::Result<Vec<_>>>()?;
         if let Some(values) = self.precomputed.facet_values(facet)
-            && let Some(found) = number_counting::count_by_numbers(values, &large, &small)?
+            && let Some(found) = number_counting::count_facet_by_numbers(values, &large, &small)?
         {
             return Ok(found);
         }
         small.extend(large.into_iter().map(|one| one.counter));
-        Ok(column_counting::merge_counts(&small)?)
+        Ok(column_counting::merge_facet_counts(&small)?)
     }
 }
 

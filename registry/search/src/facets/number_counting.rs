@@ -21,7 +21,7 @@ struct NumberedColumn<'a> {
 }
 
 /// Counts a facet; `None` if the values were numbered by other columns, as in a damaged index.
-pub(super) fn count_by_numbers(
+pub(super) fn count_facet_by_numbers(
     values: &PrecomputedValues,
     large: &[LargeSegmentCounts],
     small: &[FacetCounter],
@@ -33,24 +33,23 @@ pub(super) fn count_by_numbers(
         counter: facet,
     } in large
     {
-        let (column, numbers) = (facet.column(), values.segment_numbers(*segment));
+        let (column, numbers) = (facet.column(), values.segment_value_numbers(*segment));
         if column.len() != numbers.len() {
             return Ok(None);
         }
-        facet.add_marked_counts(numbers, &mut sums);
+        facet.add_counts_by_index(numbers, &mut sums);
         columns.push(NumberedColumn { column, numbers });
     }
     let mut unnumbered = Vec::with_capacity(small.len());
     for facet in small {
-        let numbers =
-            facet.large_segment_numbers(|value| number_of_value(value, values, &columns))?;
-        facet.add_marked_counts(numbers, &mut sums);
-        unnumbered.push(facet.unmarked_values(numbers)?);
+        let numbers = facet.value_numbers(|value| find_value_number(value, values, &columns))?;
+        facet.add_counts_by_index(numbers, &mut sums);
+        unnumbered.push(facet.values_without_index(numbers)?);
     }
     let mut top_values = TopValues::default();
     merge_counted_values(&unnumbered, |text, count| top_values.offer(text, count));
-    for (Reverse(count), number) in most_frequent_numbers(&sums) {
-        let text = text_of_number(number, values, &columns)?;
+    for (Reverse(count), number) in most_frequent_value_numbers(&sums) {
+        let text = value_text_by_number(number, values, &columns)?;
         top_values.offer(&text, count.into());
     }
     let facets = large.iter().map(|one| &one.counter).chain(small);
@@ -60,7 +59,7 @@ pub(super) fn count_by_numbers(
 }
 
 /// The most frequent numbered values. Numbers follow text order, so equally frequent values are in display order.
-fn most_frequent_numbers(sums: &[u32]) -> Vec<(Reverse<u32>, u32)> {
+fn most_frequent_value_numbers(sums: &[u32]) -> Vec<(Reverse<u32>, u32)> {
     let counted = (0..).zip(sums).filter(|(_, count)| **count > 0);
     let counted = counted.map(|(number, count)| (Reverse(*count), number));
     let mut counted: Vec<(Reverse<u32>, u32)> = counted.collect();
@@ -72,7 +71,7 @@ fn most_frequent_numbers(sums: &[u32]) -> Vec<(Reverse<u32>, u32)> {
 }
 
 /// The number of a value; `None` if no large segment has it.
-fn number_of_value(
+fn find_value_number(
     value: &[u8],
     values: &PrecomputedValues,
     columns: &[NumberedColumn<'_>],
@@ -88,7 +87,7 @@ fn number_of_value(
     Ok(None)
 }
 
-fn text_of_number(
+fn value_text_by_number(
     number: u32,
     values: &PrecomputedValues,
     columns: &[NumberedColumn<'_>],

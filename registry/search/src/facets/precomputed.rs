@@ -16,11 +16,11 @@ use tantivy::termdict::TermMerger;
 use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 
 use super::super::doc_bit_set::DocBitSet;
-use super::super::keys::{KeyField, KeyKind, value_of_key};
+use super::super::keys::{KeyField, KeyKind, strip_key_kind};
 use super::super::lock_ignoring_poison;
 use super::super::schema::IndexFields;
 use super::segment_columns::SegmentColumns;
-use super::values_per_agent::AgentValueCounts;
+use super::values_per_agent::ValuesPerAgent;
 
 /// Fraction of all agents (one in this many) from which a segment is large; so this is also the highest number of
 /// large segments.
@@ -83,7 +83,7 @@ pub(crate) struct PrecomputedValues {
     /// The most frequent omitted value, and an upper bound of its agents.
     pub best_omitted: Option<(Vec<u8>, u64)>,
     /// Number of values per agent, for each segment.
-    pub values_per_agent: Vec<Arc<AgentValueCounts>>,
+    pub values_per_agent: Vec<Arc<ValuesPerAgent>>,
     /// Number of each value of each segment, precomputed or not, in the order of the segment's values. All values of
     /// the large segments are numbered in the order of their texts.
     numbers: Vec<Box<[u32]>>,
@@ -175,7 +175,7 @@ impl PrecomputedFacets {
                 let known = previous.and_then(|before| before.values_per_agent(facet, reader));
                 values.values_per_agent.push(match known {
                     Some(known) => known,
-                    None => Arc::new(AgentValueCounts::build(reader, facet.as_str())?),
+                    None => Arc::new(ValuesPerAgent::build(reader, facet.as_str())?),
                 });
             }
         }
@@ -186,7 +186,7 @@ impl PrecomputedFacets {
         &self,
         facet: Facet,
         reader: &SegmentReader,
-    ) -> Option<Arc<AgentValueCounts>> {
+    ) -> Option<Arc<ValuesPerAgent>> {
         let place = self.large_segment_index(reader)?;
         self.facet_values(facet)?
             .values_per_agent
@@ -287,7 +287,7 @@ impl PrecomputedValues {
                 agents += u64::from(info.doc_freq);
                 numbers[segment].push(distinct);
             }
-            best.offer(value_of_key(terms.key()), distinct, agents, || {
+            best.offer(strip_key_kind(terms.key()), distinct, agents, || {
                 let mut all: Vec<ValuePostings> =
                     indexes.iter().map(|_| ValuePostings::Empty).collect();
                 for (segment, info) in holders() {
@@ -316,7 +316,7 @@ impl PrecomputedValues {
     }
 
     /// The numbers of the values of a large segment, in the order of these values.
-    pub fn segment_numbers(&self, segment: usize) -> &[u32] {
+    pub fn segment_value_numbers(&self, segment: usize) -> &[u32] {
         let numbers = self.numbers.get(segment);
         numbers.map(|numbers| &numbers[..]).unwrap_or_default()
     }

@@ -33,8 +33,8 @@ impl<'a> SmallSegmentCounts<'a> {
         let mut counts_by_rank = vec![0_u32; values.ranked.len()];
         let mut max_unranked_count = 0;
         for segment in segments {
-            let most =
-                segment.add_marked_counts(segment.precomputed_ranks(values)?, &mut counts_by_rank);
+            let most = segment
+                .add_counts_by_index(segment.precomputed_ranks(values)?, &mut counts_by_rank);
             max_unranked_count += u64::from(most);
         }
         Ok(Self {
@@ -49,7 +49,7 @@ impl<'a> SmallSegmentCounts<'a> {
     fn unranked_values(&self) -> io::Result<Vec<CountedValues>> {
         let segments = self.segments.iter();
         segments
-            .map(|segment| segment.unmarked_values(segment.precomputed_ranks(self.values)?))
+            .map(|segment| segment.values_without_index(segment.precomputed_ranks(self.values)?))
             .collect()
     }
 }
@@ -57,7 +57,7 @@ impl<'a> SmallSegmentCounts<'a> {
 /// Counts a facet over large segments, given as sets, and small segments, which are counted already. `None` if the
 /// precomputed values do not suffice, because an uncounted value could still be among the shown ones; or if counting
 /// all values of the matches would be faster, at `nanos_per_value` each.
-pub(super) fn count_by_sets(
+pub(super) fn count_facet_by_sets(
     values: &PrecomputedValues,
     large: &[LargeSegmentMatchSet<'_>],
     small: &[FacetCounter],

@@ -5,7 +5,7 @@ use tantivy::columnar::ColumnIndex;
 
 use super::super::doc_bit_set::DocBitSet;
 
-pub(crate) enum AgentValueCounts {
+pub(crate) enum ValuesPerAgent {
     /// Every agent has exactly one value.
     One,
     /// The numbers as bit planes: the first set contains the agents with an odd number, the next one their second bit,
@@ -13,7 +13,7 @@ pub(crate) enum AgentValueCounts {
     Planes(Vec<DocBitSet>),
 }
 
-impl AgentValueCounts {
+impl ValuesPerAgent {
     pub fn build(reader: &SegmentReader, name: &str) -> tantivy::Result<Self> {
         let Some(column) = reader.fast_fields().str(name)? else {
             return Ok(Self::Planes(Vec::new()));

@@ -52,15 +52,15 @@ fn a_page_ends_where_its_bytes_do_and_the_next_goes_on_there() {
 fn a_list_ends_where_its_bytes_do() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), large(20, 1_000));
-    let mut request = ListRequest {
+    let mut request = AgentListRequest {
         visible_to: public(),
         limit: 100,
         max_bytes: Some(3_500),
-        ..ListRequest::default()
+        ..AgentListRequest::default()
     };
     let mut visited = HashSet::new();
     loop {
-        let page = index.list(&request).unwrap();
+        let page = index.list_agents(&request).unwrap();
         assert_eq!(page.total, 20);
         assert!((1..=3).contains(&page.rows.len()));
         visited.extend(page.rows.iter().map(|row| row.hit.clone()));
@@ -85,13 +85,13 @@ fn a_page_has_one_hit_however_large() {
         assert_eq!((page.hits.len(), page.has_more), (1, left > 0));
         request.after = Some(page.hits[0].position.clone());
     }
-    let list = ListRequest {
+    let list = AgentListRequest {
         visible_to: public(),
         limit: 10,
         max_bytes: Some(1),
-        ..ListRequest::default()
+        ..AgentListRequest::default()
     };
-    let page = index.list(&list).unwrap();
+    let page = index.list_agents(&list).unwrap();
     assert_eq!((page.rows.len(), page.has_more), (1, true));
 }
 

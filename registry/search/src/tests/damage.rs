@@ -118,7 +118,7 @@ fn a_missing_file_is_noticed_under_way_and_at_the_start() {
         drop(index);
         let (index, opened) = Index::open(dir.path(), config()).unwrap();
         assert!(
-            matches!(opened, OpenResult::NeedsRebuild { .. }),
+            matches!(opened, IndexOpenResult::NeedsRebuild { .. }),
             "{ending}"
         );
         assert!(index.is_missing());
@@ -172,7 +172,7 @@ fn whatever_is_changed_in_a_file_is_noticed() {
         drop(index);
         fs::write(file, &bytes).unwrap();
         let (index, opened) = Index::open(dir.path(), config()).unwrap();
-        if matches!(opened, OpenResult::Ready { .. }) {
+        if matches!(opened, IndexOpenResult::Ready { .. }) {
             if let Err(error) = answers(&index) {
                 assert!(index.damage().is_some(), "{error}");
                 failed += 1;

@@ -8,14 +8,14 @@ use crate::commits::MAX_UNCOMMITTED_EVENTS;
 use crate::index_manifest::MANIFEST_FILE;
 use crate::small_commit::MAX_SMALL_COMMIT;
 
-fn reopen(dir: &Path) -> (Index, OpenResult) {
+fn reopen(dir: &Path) -> (Index, IndexOpenResult) {
     Index::open(dir, config()).unwrap()
 }
 
-fn reason(opened: &OpenResult) -> &str {
+fn reason(opened: &IndexOpenResult) -> &str {
     match opened {
-        OpenResult::NeedsRebuild { reason } => reason,
-        OpenResult::Ready { .. } => panic!("the index opened"),
+        IndexOpenResult::NeedsRebuild { reason } => reason,
+        IndexOpenResult::Ready { .. } => panic!("the index opened"),
     }
 }
 
@@ -149,7 +149,7 @@ fn reopening_goes_on_after_the_last_commit() {
     }
     drop(index);
     let (index, opened) = reopen(dir.path());
-    assert_eq!(opened, OpenResult::Ready { applied_seq: 7 });
+    assert_eq!(opened, IndexOpenResult::Ready { applied_seq: 7 });
     assert_eq!(names(&index, &all()), [id(2), id(1)]);
     index
         .apply_changes(vec![agent(3, "Three")], &[], 8)
@@ -173,27 +173,39 @@ fn events_without_agents_cost_no_commit_each() {
     // Reopen as after a kill.
     let opened = |dir: &Path| reopen(dir).1;
     drop(index);
-    assert_eq!(opened(dir.path()), OpenResult::Ready { applied_seq: 1 });
+    assert_eq!(
+        opened(dir.path()),
+        IndexOpenResult::Ready { applied_seq: 1 }
+    );
 
     index = reopen(dir.path()).0;
     index.apply_changes(Vec::new(), &[], 9).unwrap();
     index.apply_changes(vec![agent(2, "Two")], &[], 10).unwrap();
     index.apply_changes(Vec::new(), &[], 11).unwrap();
     drop(index);
-    assert_eq!(opened(dir.path()), OpenResult::Ready { applied_seq: 10 });
+    assert_eq!(
+        opened(dir.path()),
+        IndexOpenResult::Ready { applied_seq: 10 }
+    );
 
     index = reopen(dir.path()).0;
     let many = 10 + MAX_UNCOMMITTED_EVENTS;
     index.apply_changes(Vec::new(), &[], many).unwrap();
     drop(index);
-    assert_eq!(opened(dir.path()), OpenResult::Ready { applied_seq: many });
+    assert_eq!(
+        opened(dir.path()),
+        IndexOpenResult::Ready { applied_seq: many }
+    );
 
     index = reopen(dir.path()).0;
     index.apply_changes(Vec::new(), &[], many + 1).unwrap();
     index.commit_applied_seq().unwrap();
     drop(index);
     let last = many + 1;
-    assert_eq!(opened(dir.path()), OpenResult::Ready { applied_seq: last });
+    assert_eq!(
+        opened(dir.path()),
+        IndexOpenResult::Ready { applied_seq: last }
+    );
 }
 
 #[test]
@@ -218,7 +230,7 @@ fn another_schema_is_kept_until_the_rebuild_is_finished() {
     drop(index);
     // The old folder is removed at the next start at the latest.
     let (_, opened) = reopen(dir.path());
-    assert_eq!(opened, OpenResult::Ready { applied_seq: 3 });
+    assert_eq!(opened, IndexOpenResult::Ready { applied_seq: 3 });
     assert_ne!(generation_folder(dir.path()), old);
 }
 
@@ -305,7 +317,7 @@ fn a_rebuild_given_up_leaves_the_old_index() {
     std::mem::forget(rebuild);
     drop(index);
     let (index, opened) = reopen(dir.path());
-    assert_eq!(opened, OpenResult::Ready { applied_seq: 2 });
+    assert_eq!(opened, IndexOpenResult::Ready { applied_seq: 2 });
     generation_folder(dir.path());
     assert_eq!(names(&index, &all()), [id(3), id(1)]);
 }

@@ -39,7 +39,7 @@ fn folded<'a>(agents: &[&'a AgentDocument]) -> BTreeMap<Uuid, Vec<Uuid>> {
 fn check_duplicates(hits: &[HitRow], heads: &BTreeMap<Uuid, Vec<Uuid>>, what: &SearchRequest) {
     for hit in hits {
         let others = &heads[&hit.id];
-        let expected = (!others.is_empty()).then(|| Duplicates {
+        let expected = (!others.is_empty()).then(|| DuplicateAgents {
             count: others.len() as u64,
             agents: others.iter().copied().take(MAX_DUPLICATES).collect(),
         });
@@ -226,7 +226,7 @@ fn hidden_duplicates_neither_count_nor_lead() {
         (ids(&answer), answer.total, answer.groups, duplicates)
     };
     let one = |number| {
-        Some(Duplicates {
+        Some(DuplicateAgents {
             count: 1,
             agents: vec![id(number)],
         })
@@ -257,7 +257,7 @@ fn a_later_page_shows_no_duplicate_that_was_hidden_since() {
         (led.id, led.duplicates)
     };
     let others = |numbers: &[u64]| {
-        Some(Duplicates {
+        Some(DuplicateAgents {
             count: numbers.len() as u64,
             agents: numbers.iter().copied().map(id).collect(),
         })

@@ -137,7 +137,7 @@ fn check_numbers(index: &Index) {
             let values = view.precomputed_facets.facet_values(facet).unwrap();
             assert_eq!(
                 column.len(),
-                values.segment_numbers(place).len(),
+                values.segment_value_numbers(place).len(),
                 "{facet:?}"
             );
         }

@@ -114,13 +114,13 @@ fn lists_are_in_their_order_page_after_page() {
             })
             .collect();
         let after = (dice.below(2) == 0).then(|| i64::try_from(dice.below(20)).unwrap());
-        let mut request = ListRequest {
+        let mut request = AgentListRequest {
             filters: like.filters.clone(),
             visible_to: like.visible_to.clone(),
             created_after: after,
             sort_order: order,
             limit: 7,
-            ..ListRequest::default()
+            ..AgentListRequest::default()
         };
         let plain = SearchRequest {
             text: None,
@@ -147,7 +147,7 @@ fn lists_are_in_their_order_page_after_page() {
         });
         let mut listed = Vec::new();
         loop {
-            let page = index.list(&request).unwrap();
+            let page = index.list_agents(&request).unwrap();
             assert_eq!(page.total, expected.len() as u64, "{round}");
             listed.extend(page.rows.iter().map(|row| row.hit.clone()));
             request.after = page.rows.last().map(|row| row.position.clone());
@@ -177,11 +177,11 @@ fn what_is_too_much_or_of_another_order_is_refused() {
     let many = index.count_values(&all(), &vec![one; MAX_COUNTED_PROPERTIES + 1]);
     assert!(matches!(many, Err(IndexError::TooMany { .. })));
     let list = |limit, after| {
-        index.list(&ListRequest {
+        index.list_agents(&AgentListRequest {
             visible_to: public(),
             limit,
             after,
-            ..ListRequest::default()
+            ..AgentListRequest::default()
         })
     };
     assert_eq!(list(MAX_HITS, None).unwrap().total, 1);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::page_entry::compare_positions;
+use crate::page_entry::compare_sort_positions;
 use crate::rescore::RESCORED_COUNT;
 
 /// Number of matches: far more than are rescored, in several segments, with many equal scores.
@@ -59,7 +59,7 @@ fn pages_behind_the_rescored_candidates_go_on_in_one_order() {
     assert!(visited.len() > RESCORED_COUNT);
     assert_eq!(visited, whole);
     assert_eq!(visited.iter().collect::<HashSet<_>>().len(), whole.len());
-    let ordered = positions.is_sorted_by(|one, next| compare_positions(one, next).is_lt());
+    let ordered = positions.is_sorted_by(|one, next| compare_sort_positions(one, next).is_lt());
     assert!(ordered, "{positions:?}");
 }
 

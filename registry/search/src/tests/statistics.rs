@@ -9,7 +9,7 @@ use super::replicas::whole;
 use super::*;
 use crate::analysis::analyze_query;
 use crate::schema::PROTOCOL_FACETS;
-use crate::text_layout::{AgentTexts, JoinedTextsTokenizer, join_texts as laid_out};
+use crate::text_layout::{AgentTexts, JoinedTextsTokenizer, join_agent_texts as laid_out};
 
 /// The searched words of an agent.
 fn words_of(agent: &AgentDocument) -> Vec<String> {
@@ -149,7 +149,7 @@ fn scores_equal_a_naive_count() {
             let prepared = index.0.prepare_query(&request).unwrap();
             let statistics = index
                 .0
-                .class_statistics(&prepared.view, &request.class_labels)
+                .corpus_statistics(&prepared.view, &request.class_labels)
                 .unwrap();
             let length = f64::from(statistics.mean_length());
             assert!((length - naive.mean_length()).abs() < 1e-3);

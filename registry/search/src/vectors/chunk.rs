@@ -105,10 +105,10 @@ impl SlotChunk {
     #[inline(always)]
     pub fn update_distances(&self, query: &[u64], allowed: &[u64], distances: &mut [u16]) {
         match self.words_per_code {
-            6 => self.update_distances_of::<6>(query, allowed, distances),
-            8 => self.update_distances_of::<8>(query, allowed, distances),
-            12 => self.update_distances_of::<12>(query, allowed, distances),
-            16 => self.update_distances_of::<16>(query, allowed, distances),
+            6 => self.update_distances_unrolled::<6>(query, allowed, distances),
+            8 => self.update_distances_unrolled::<8>(query, allowed, distances),
+            12 => self.update_distances_unrolled::<12>(query, allowed, distances),
+            16 => self.update_distances_unrolled::<16>(query, allowed, distances),
             _ => {
                 let (rows, _) = self.codes.as_chunks::<LANES>();
                 self.update_group_distances(
@@ -118,7 +118,7 @@ impl SlotChunk {
                     |group| {
                         let stride = MAX_CODES * self.words_per_code;
                         let codes = rows.get(group * stride..)?.get(..stride)?;
-                        Some(nearest_distances(
+                        Some(nearest_code_distances(
                             codes.chunks_exact(self.words_per_code),
                             query,
                         ))
@@ -130,7 +130,7 @@ impl SlotChunk {
 
     /// Does the same for a code length known at compile time, so the compiler unrolls the comparison.
     #[inline(always)]
-    fn update_distances_of<const WORDS: usize>(
+    fn update_distances_unrolled<const WORDS: usize>(
         &self,
         query: &[u64],
         allowed: &[u64],
@@ -146,7 +146,7 @@ impl SlotChunk {
             allowed,
             distances,
             #[inline(always)]
-            |group| Some(nearest_distances(groups.get(group)?.iter(), query)),
+            |group| Some(nearest_code_distances(groups.get(group)?.iter(), query)),
         );
     }
 
@@ -185,7 +185,7 @@ impl SlotChunk {
 
 /// The distance of the nearest code, for each slot of a group.
 #[inline(always)]
-fn nearest_distances<'a, C>(codes: impl Iterator<Item = &'a C>, query: &[u64]) -> [u64; LANES]
+fn nearest_code_distances<'a, C>(codes: impl Iterator<Item = &'a C>, query: &[u64]) -> [u64; LANES]
 where
     C: AsRef<[[u64; LANES]]> + ?Sized + 'a,
 {

@@ -6,21 +6,21 @@ use super::quantized::AgentVectors;
 pub const MAX_CODES: usize = 4;
 
 /// Number of `u64` words of a code.
-pub(super) fn words_per_code(dimensions: usize) -> usize {
+pub(super) fn u64s_per_code(dimensions: usize) -> usize {
     dimensions.div_ceil(u64::BITS as usize)
 }
 
-pub(super) fn query_code(query: &[f32]) -> Vec<u64> {
-    sign_code(query.iter().map(|value| *value < 0.0))
+pub(super) fn query_vector_code(query: &[f32]) -> Vec<u64> {
+    pack_sign_bits(query.iter().map(|value| *value < 0.0))
 }
 
 /// The codes of an agent, one after another: the whole card's first, then repeatedly that of the part furthest from
 /// all chosen ones, up to [`MAX_CODES`].
-pub(super) fn agent_codes(vectors: &AgentVectors) -> Vec<u64> {
+pub(super) fn agent_vector_codes(vectors: &AgentVectors) -> Vec<u64> {
     let negative = |number: &u8| number.cast_signed() < 0;
     let mut remaining: Vec<Vec<u64>> = vectors
         .quantized_numbers()
-        .map(|numbers| sign_code(numbers.iter().map(negative)))
+        .map(|numbers| pack_sign_bits(numbers.iter().map(negative)))
         .collect();
     let mut chosen: Vec<Vec<u64>> = vec![remaining.remove(0)];
     while chosen.len() < MAX_CODES {
@@ -46,7 +46,7 @@ pub(super) fn hamming_distance(left: &[u64], right: &[u64]) -> u32 {
         .sum()
 }
 
-fn sign_code(negative: impl Iterator<Item = bool>) -> Vec<u64> {
+fn pack_sign_bits(negative: impl Iterator<Item = bool>) -> Vec<u64> {
     let mut words = Vec::new();
     for (index, negative) in negative.enumerate() {
         if index % u64::BITS as usize == 0 {

@@ -50,7 +50,7 @@ impl Drop for TemporaryVectorFile {
 }
 
 /// Removes the files that earlier processes left behind.
-pub fn remove_leftover_files(folder: &Path) -> io::Result<()> {
+pub fn remove_leftover_vector_files(folder: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,

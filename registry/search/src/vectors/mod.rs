@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 pub use codes::MAX_CODES;
 pub use error::VectorsError;
-pub use file::remove_leftover_files;
+pub use file::remove_leftover_vector_files;
 pub use nearest::{MAX_NEAREST, Neighbor, VectorSnapshot};
 pub use quantized::{
     AgentSimilarity, AgentVectors, MAX_DIMENSIONS, MAX_VECTORS, VectorDecodeError,
@@ -91,7 +91,7 @@ impl VectorStore {
     }
 
     /// Number of this store, unique within the process.
-    pub fn store_id(&self) -> u64 {
+    pub fn unique_id(&self) -> u64 {
         self.store_id
     }
 
@@ -119,7 +119,7 @@ impl VectorStore {
     pub fn text_stamp(&self, id: Uuid) -> Option<u64> {
         let state = self.lock_state();
         let known = state.agents_by_id.get(&id)?;
-        let (chunk, slot) = chunk_and_index(known.slot);
+        let (chunk, slot) = locate_slot(known.slot);
         let held = self.current.load().chunks.get(chunk)?.location(slot).count > 0;
         held.then_some(known.text_stamp)
     }
@@ -168,7 +168,7 @@ impl VectorStore {
             state
                 .agents_by_id
                 .insert(*id, AgentSlot { slot, text_stamp });
-            let (chunk, slot) = chunk_and_index(slot);
+            let (chunk, slot) = locate_slot(slot);
             let chunk = Arc::make_mut(&mut next.chunks[chunk]);
             let before = chunk.location(slot);
             state.wasted_bytes += self.location_byte_length(before);
@@ -181,7 +181,11 @@ impl VectorStore {
                         offset: state.file_end,
                         count,
                     };
-                    chunk.set_codes_and_location(slot, &codes::agent_codes(vectors), location);
+                    chunk.set_codes_and_location(
+                        slot,
+                        &codes::agent_vector_codes(vectors),
+                        location,
+                    );
                     state.file_end += self.location_byte_length(location);
                     state.agent_count += 1;
                 }
@@ -216,7 +220,7 @@ impl VectorStore {
             .is_none_or(|chunk| chunk.ids.len() == CHUNK_SLOTS);
         if full {
             next.chunks
-                .push(Arc::new(SlotChunk::new(codes::words_per_code(
+                .push(Arc::new(SlotChunk::new(codes::u64s_per_code(
                     self.dimensions,
                 ))));
         }
@@ -245,7 +249,7 @@ impl VectorStore {
     }
 }
 
-fn chunk_and_index(slot: u32) -> (usize, usize) {
+fn locate_slot(slot: u32) -> (usize, usize) {
     (slot as usize / CHUNK_SLOTS, slot as usize % CHUNK_SLOTS)
 }
 

@@ -13,7 +13,7 @@ use super::quantized::{
     decode_unit_vector, vector_byte_size,
 };
 use super::slots::SlotBitSet;
-use super::{chunk_and_index, codes};
+use super::{codes, locate_slot};
 
 /// The most candidates whose vectors are compared.
 pub const MAX_NEAREST: usize = 240;
@@ -46,7 +46,7 @@ impl VectorSnapshot {
 
     /// The agent in a slot; the nil id if there is no such slot.
     pub fn agent_id(&self, slot: u32) -> Uuid {
-        let (chunk, place) = chunk_and_index(slot);
+        let (chunk, place) = locate_slot(slot);
         let chunk = self.chunks.get(chunk);
         let id = chunk.and_then(|chunk| chunk.ids.get(place));
         id.copied().unwrap_or_default()
@@ -62,7 +62,7 @@ impl VectorSnapshot {
         if query.len() != self.dimensions {
             return Err(VectorsError::Dimensions(query.len()));
         }
-        let code = codes::query_code(query);
+        let code = codes::query_vector_code(query);
         let mut distances = vec![NOT_COMPARED; self.slot_count()];
         run_vectorized(
             #[inline(always)]
@@ -73,7 +73,7 @@ impl VectorSnapshot {
 
     /// The first vector of the agent in a slot, that of its whole card, of unit length; `None` if it has no vectors.
     pub fn card_vector(&self, slot: u32) -> Result<Option<Vec<f32>>, VectorsError> {
-        let (chunk, index) = chunk_and_index(slot);
+        let (chunk, index) = locate_slot(slot);
         let chunk = self.chunks.get(chunk);
         let Some(chunk) = chunk.filter(|chunk| index < chunk.ids.len()) else {
             return Ok(None);
@@ -120,7 +120,7 @@ impl VectorSnapshot {
             if distance < limit && distance < counts.len() {
                 best.push(slot);
             } else if distance == limit {
-                let (chunk, place) = chunk_and_index(slot);
+                let (chunk, place) = locate_slot(slot);
                 equal.push((self.chunks[chunk].ids[place], slot));
             }
         }
@@ -139,7 +139,7 @@ impl VectorSnapshot {
         let query = QuantizedQuery::new(query);
         let mut bytes = vec![0; MAX_VECTORS * stride];
         let neighbors = slots.into_iter().map(|slot| {
-            let (chunk, place) = chunk_and_index(slot);
+            let (chunk, place) = locate_slot(slot);
             let place = self.chunks[chunk].location(place);
             let bytes = &mut bytes[..usize::from(place.count).min(MAX_VECTORS) * stride];
             self.file.read(bytes, place.offset)?;

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_domain::role::Role;
-use a2a_registry_http::routes::openapi::default_document_text;
-use a2a_registry_http::routes::openapi::operations::{ApiOperation, all_operations as operations};
+use a2a_registry_http::routes::openapi::default_openapi_text;
+use a2a_registry_http::routes::openapi::operations::{
+    ApiOperation, all_api_operations as operations,
+};
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
@@ -17,7 +19,7 @@ use url::form_urlencoded;
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
 static DOCUMENT: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(&default_document_text()).unwrap());
+    LazyLock::new(|| serde_json::from_str(&default_openapi_text()).unwrap());
 
 /// Well-formed request for an operation, so that only the caller determines the response: the document's examples
 /// without optional parts.

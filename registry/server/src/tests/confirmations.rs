@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use a2a_registry_core::config::{ProviderConfig, RequiredClaimConfig};
+use a2a_registry_core::config::{IdentityProviderConfig, RequiredClaimConfig};
 use a2a_registry_domain::role::{Role, Scope};
 use a2a_registry_http::requests::visitor::form_token;
 use actix_web::test::TestRequest;
@@ -342,12 +342,12 @@ async fn an_identity_provider_that_makes_admins_is_a_way_in() {
         (admins(), None, false),
         (BTreeMap::new(), require(), false),
     ] {
-        let provider = ProviderConfig {
+        let provider = IdentityProviderConfig {
             issuer: "http://127.0.0.1:9/idp".into(),
             client_id: "registry".into(),
             roles,
             require,
-            ..ProviderConfig::default()
+            ..IdentityProviderConfig::default()
         };
         let providers = [("corp".to_owned(), provider)];
         let registry = Registry::with(|config| config.identity.providers = providers.into()).await;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_http::routes::openapi::default_document_text;
-use a2a_registry_http::routes::openapi::operations::all_operations as operations;
+use a2a_registry_http::routes::openapi::default_openapi_text;
+use a2a_registry_http::routes::openapi::operations::all_api_operations as operations;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::tests::{ADMIN, Registry, bearer};
 
 #[test]
 fn every_operation_is_named_once_and_tagged() {
-    let document: serde_json::Value = serde_json::from_str(&default_document_text()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&default_openapi_text()).unwrap();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     let all = operations();
     for (index, operation) in all.iter().enumerate() {
@@ -61,7 +61,7 @@ fn enums_are_named_as_on_the_wire() {
     use a2a_registry_domain::role::{Role, Scope};
     use a2a_registry_domain::signature::SignatureState;
 
-    let document: serde_json::Value = serde_json::from_str(&default_document_text()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&default_openapi_text()).unwrap();
     let mut documented = 0;
     macro_rules! same {
         ($($name:ident)+) => {$(
@@ -90,7 +90,7 @@ fn enums_are_named_as_on_the_wire() {
 /// The description of `fields` names every field of a hit that can be requested.
 #[test]
 fn the_fields_of_hits_are_described() {
-    let document: Value = serde_json::from_str(&default_document_text()).unwrap();
+    let document: Value = serde_json::from_str(&default_openapi_text()).unwrap();
     let parameters = document["paths"]["/v1/agents"]["get"]["parameters"].as_array();
     let mut parameters = parameters.unwrap().iter();
     let fields = parameters.find(|one| one["name"] == "fields").unwrap();
@@ -112,7 +112,7 @@ fn limits_are_those_of_the_code() {
     };
     use a2a_registry_core::config::LimitsConfig;
 
-    let document: serde_json::Value = serde_json::from_str(&default_document_text()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&default_openapi_text()).unwrap();
     let mut page_sizes = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
         let parameters = item["get"]["parameters"].as_array().into_iter().flatten();
@@ -174,7 +174,7 @@ fn no_alternative_is_a_list_of_alternatives() {
             _ => {}
         }
     }
-    let document: Value = serde_json::from_str(&default_document_text()).unwrap();
+    let document: Value = serde_json::from_str(&default_openapi_text()).unwrap();
     check(&document, &document, "");
 }
 
@@ -196,7 +196,7 @@ fn every_reference_leads_somewhere() {
             _ => {}
         }
     }
-    let document: serde_json::Value = serde_json::from_str(&default_document_text()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&default_openapi_text()).unwrap();
     let mut found = Vec::new();
     references(&document, &mut found);
     assert!(found.len() > 20);
@@ -233,7 +233,7 @@ fn outside(schema: &Value) -> Vec<Value> {
 #[actix_web::test]
 async fn the_limits_of_parameters_are_those_of_the_code() {
     let registry = Registry::new().await;
-    let document: Value = serde_json::from_str(&default_document_text()).unwrap();
+    let document: Value = serde_json::from_str(&default_openapi_text()).unwrap();
     let mut seen = BTreeSet::new();
     for operation in operations() {
         let method = operation.method.to_lowercase();
@@ -296,7 +296,7 @@ async fn the_limits_of_parameters_are_those_of_the_code() {
 #[actix_web::test]
 async fn the_limits_of_a_new_token_are_those_of_the_code() {
     let registry = Registry::new().await;
-    let document: Value = serde_json::from_str(&default_document_text()).unwrap();
+    let document: Value = serde_json::from_str(&default_openapi_text()).unwrap();
     let schema = &document["components"]["schemas"]["NewToken"];
     let mut tried = 0;
     for (name, member) in schema["properties"].as_object().unwrap() {
@@ -316,7 +316,7 @@ async fn the_limits_of_a_new_token_are_those_of_the_code() {
 async fn the_document_and_its_page_are_served() {
     let registry = Registry::new().await;
     let document = registry.get("/openapi.json").await;
-    assert_eq!(document.body, default_document_text());
+    assert_eq!(document.body, default_openapi_text());
     let folder = registry.get("/docs").await;
     assert_eq!(
         (folder.status.as_u16(), folder.header("location")),

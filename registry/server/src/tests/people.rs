@@ -293,7 +293,7 @@ async fn groups_of_two_origins_are_two_groups() {
     };
     let write = context.store.begin_write().await.unwrap();
     write.insert_group(row).await.unwrap();
-    write.insert_members(vec![member]).await.unwrap();
+    write.insert_group_members(vec![member]).await.unwrap();
     write.commit().await.unwrap();
     let theirs = json!({"origin": "https://issuer.example", "name": "travel"});
     get(&registry, ADMIN, "/v1/groups/travel")
@@ -336,7 +336,7 @@ async fn add_groups(registry: &Registry, count: u128, member: Option<Uuid>) {
         });
         write.insert_group(group).await.unwrap();
         write
-            .insert_members(row.into_iter().collect())
+            .insert_group_members(row.into_iter().collect())
             .await
             .unwrap();
     }

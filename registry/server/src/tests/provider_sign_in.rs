@@ -1,10 +1,10 @@
 //! Tests of sign-in with an identity provider that need no provider.
 
-use a2a_registry_core::config::{AllowPorts, ProviderConfig};
+use a2a_registry_core::config::{AllowPorts, IdentityProviderConfig};
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_domain::timestamp::MINUTE;
 use a2a_registry_http::requests::visitor::form_token;
-use a2a_registry_http::sessions::sign_in_attempts::{CompletedAttempt, MAX_USED_ATTEMPTS};
+use a2a_registry_http::sessions::sign_in_attempts::{CompletedSignIn, MAX_USED_ATTEMPTS};
 use a2a_registry_http::sessions::{SessionClient, begin_session_with_provider};
 use a2a_registry_store::entity::used_sign_in_attempt;
 use a2a_registry_store::identities::{is_sign_in_attempt_used, used_sign_in_attempt_count};
@@ -19,11 +19,11 @@ pub(crate) async fn registry() -> Registry {
         config.identity.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
         config.identity.allow_http = true;
         config.identity.allow_ports = AllowPorts::Word("any".into());
-        let provider = |port: u16, client_id: &str| ProviderConfig {
+        let provider = |port: u16, client_id: &str| IdentityProviderConfig {
             issuer: format!("http://127.0.0.1:{port}"),
             title: "Corp <b>".into(),
             client_id: client_id.into(),
-            ..ProviderConfig::default()
+            ..IdentityProviderConfig::default()
         };
         let providers = [
             ("corp", provider(1, "registry")),
@@ -73,7 +73,7 @@ async fn a_provider_that_does_not_respond_says_so_and_attempts_are_limited() {
 async fn session_by(registry: &Registry, state: &str) -> Result<String, AppError> {
     let context = registry.context();
     let account = registry.admin().await.account.unwrap().id;
-    let attempt = CompletedAttempt {
+    let attempt = CompletedSignIn {
         state_hash: state.into(),
         issuer: "http://127.0.0.1:1".into(),
     };

@@ -13,7 +13,7 @@ use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::metrics::GaugeValues;
 use a2a_registry_domain::role::Role;
 use a2a_registry_http::requests::visitor::form_token;
-use a2a_registry_http::routes::openapi::operations::all_operations as operations;
+use a2a_registry_http::routes::openapi::operations::all_api_operations as operations;
 use a2a_registry_http::routes::plain::PLAIN_ROUTES;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};

@@ -256,12 +256,15 @@ async fn labels_and_class_of_a_search_come_from_one_policy_set() {
             .to_owned(),
     };
     let next = PolicySet::compile(1, &[tagged]).unwrap();
-    assert_ne!(caller.class_labels(&next), caller.class_labels(&before));
+    assert_ne!(
+        caller.caller_class_labels(&next),
+        caller.caller_class_labels(&before)
+    );
     // Another set is in force before the search runs.
     context.policy_sets.enforce(Arc::new(next));
     let request = search.build_request(&context, &caller).unwrap();
     assert_eq!(request.visible_to, caller.labels(&before));
-    assert_eq!(request.class_labels, caller.class_labels(&before));
+    assert_eq!(request.class_labels, caller.caller_class_labels(&before));
 }
 
 #[actix_web::test]

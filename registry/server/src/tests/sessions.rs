@@ -8,7 +8,7 @@ use a2a_registry_api::limits::MAX_SESSIONS_PER_ACCOUNT;
 use a2a_registry_domain::role::{Role, Scope};
 use a2a_registry_http::requests::visitor::form_token;
 use a2a_registry_http::routes::api::PROTOCOL_ERRORS;
-use a2a_registry_http::routes::openapi::operations::all_operations as operations;
+use a2a_registry_http::routes::openapi::operations::all_api_operations as operations;
 use a2a_registry_http::routes::plain::PLAIN_ROUTES;
 use actix_web::http::header::SET_COOKIE;
 use actix_web::test::TestRequest;

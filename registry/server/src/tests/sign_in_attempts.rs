@@ -38,7 +38,7 @@ fn sealed(registry: &Registry, attempt: &SignInAttempt) -> String {
 }
 
 fn cookie(state: &str, sealed: &str) -> String {
-    format!("{}={sealed}", attempt_cookie_name(state).unwrap())
+    format!("{}={sealed}", sign_in_cookie_name(state).unwrap())
 }
 
 fn with(cookies: &str) -> HttpRequest {
@@ -51,7 +51,7 @@ async fn is_known(registry: &Registry, cookies: &str, state: &str) -> bool {
     let provider = context.providers.sign_in_provider_named("corp").unwrap();
     let answer: AuthorizationResponse =
         serde_html_form::from_str(&format!("state={state}")).unwrap();
-    let known = find_attempt(context, provider, &with(cookies), &answer).await;
+    let known = find_sign_in_attempt(context, provider, &with(cookies), &answer).await;
     known.is_ok()
 }
 
@@ -98,8 +98,8 @@ async fn the_oldest_attempt_of_a_browser_makes_way_and_no_other_browsers() {
         all.collect::<Vec<String>>().join("; ")
     };
     let makes_way =
-        |cookies: &str| attempt_cookies_to_clear(context, &with(cookies), context.now().0);
-    let name = |number: i64| attempt_cookie_name(&own(number).state).unwrap();
+        |cookies: &str| sign_in_cookies_to_clear(context, &with(cookies), context.now().0);
+    let name = |number: i64| sign_in_cookie_name(&own(number).state).unwrap();
     assert_eq!(makes_way(""), [""; 0]);
     assert_eq!(makes_way(&cookies(0..4)), [""; 0]);
     assert_eq!(makes_way(&cookies(0..5)), [name(4)]);
@@ -129,5 +129,5 @@ async fn the_cookies_of_a_browser_are_bounded() {
         "{}",
         one.len()
     );
-    assert_eq!(cookies::attempt_cookies(&with(&one)).len(), 1);
+    assert_eq!(cookies::sign_in_attempt_cookies(&with(&one)).len(), 1);
 }

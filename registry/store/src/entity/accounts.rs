@@ -27,11 +27,11 @@ pub mod account {
 
     impl Model {
         /// Whether no admin has disabled it, and its identity provider has not ended its access.
-        pub const fn is_active(&self) -> bool {
+        pub const fn is_account_active(&self) -> bool {
             self.disabled_at.is_none() && self.access_ended_at.is_none()
         }
 
-        pub fn roles(&self) -> Result<Roles, StoreError> {
+        pub fn account_roles(&self) -> Result<Roles, StoreError> {
             let Some(roles) = &self.roles else {
                 return Ok(Roles::from_legacy_role(
                     self.role.require_known("accounts", "role", self.id)?,
@@ -74,7 +74,7 @@ pub mod token {
     impl Model {
         /// The scopes; `None` for all that its account's roles allow. A scope that this program does not know is
         /// ignored, so such a token may do less here and never more.
-        pub fn scopes(&self) -> Option<Scopes> {
+        pub fn token_scopes(&self) -> Option<Scopes> {
             self.scopes.as_deref().map(super::parse_known_scopes)
         }
     }
@@ -109,7 +109,7 @@ pub mod session {
     }
 
     impl Model {
-        pub fn scopes(&self) -> Option<Scopes> {
+        pub fn stored_session_scopes(&self) -> Option<Scopes> {
             self.scopes.as_deref().map(super::parse_known_scopes)
         }
     }

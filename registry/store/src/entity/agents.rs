@@ -60,7 +60,7 @@ pub mod agent {
 
     impl Model {
         /// An agent whose card was fetched for the first time.
-        pub fn new(id: Uuid, domain_id: i64, domain: String, slot: String, now: i64) -> Self {
+        pub fn new_agent(id: Uuid, domain_id: i64, domain: String, slot: String, now: i64) -> Self {
             Self {
                 id,
                 domain_id,
@@ -121,7 +121,7 @@ pub mod hold {
 
     impl Model {
         /// The kind of the hold; a kind that this program does not know counts as an operator's hold.
-        pub fn known_hold(&self) -> Hold {
+        pub fn hold_kind(&self) -> Hold {
             self.hold.known_value().unwrap_or(Hold::Operator)
         }
     }

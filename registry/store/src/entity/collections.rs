@@ -48,7 +48,7 @@ pub mod feed {
 
     impl Model {
         /// The scopes; `None` for a feed that may show nothing.
-        pub fn scopes(&self) -> Option<Scopes> {
+        pub fn feed_scopes(&self) -> Option<Scopes> {
             self.scopes.as_deref().map(parse_known_scopes)
         }
     }

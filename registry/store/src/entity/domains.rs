@@ -55,13 +55,13 @@ pub mod domain {
 
     impl Model {
         /// Scheme, host and port, as they are compared with origins of card URLs.
-        pub fn origin(&self) -> String {
+        pub fn domain_origin(&self) -> String {
             format!("{}://{}", self.scheme, self.name)
         }
 
         /// The account with the owner's rights at this time: the one that has proved the domain, or the one that an
         /// admin vouches for if the domain cannot be proved.
-        pub fn owner_at(&self, now: Timestamp) -> Option<Uuid> {
+        pub fn domain_owner_at(&self, now: Timestamp) -> Option<Uuid> {
             self.owner_id.or_else(|| self.vouched_owner_at(now))
         }
 
@@ -82,7 +82,7 @@ pub mod domain {
         }
 
         /// Whether its owner has proved it by a record or a file. An operator's vouch does not count.
-        pub fn is_proved(&self) -> bool {
+        pub fn is_domain_proved(&self) -> bool {
             self.state == DomainState::Verified && self.owner_id.is_some()
         }
     }

@@ -37,7 +37,7 @@ pub mod waiver {
 
     impl Model {
         /// Whether it covers this content at this time, unless it was ended.
-        pub fn covers_content(&self, content_digest: &str, now: i64) -> bool {
+        pub fn waiver_covers_content(&self, content_digest: &str, now: i64) -> bool {
             self.content_digest == content_digest && self.expires_at > now
         }
     }

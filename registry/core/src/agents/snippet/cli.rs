@@ -8,13 +8,17 @@ pub fn build_cli_snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
         id: "send",
         title: "a2a-registry",
         install: String::new(),
-        code: code(&spec.credentials, &spec.message, urls),
+        code: cli_snippet_code(&spec.credentials, &spec.message, urls),
     }
 }
 
 /// The command that sends this message with these credentials. Tokens and keys are environment variables of the
 /// command, because other users can see its arguments in the process list.
-pub fn code(credentials: &[CredentialPlacement], message: &str, urls: AgentUrls<'_>) -> String {
+pub fn cli_snippet_code(
+    credentials: &[CredentialPlacement],
+    message: &str,
+    urls: AgentUrls<'_>,
+) -> String {
     let mut variables = Vec::new();
     let mut options = Vec::new();
     for credential in credentials {

@@ -9,7 +9,7 @@ use crate::text::quote::{json_string, shell_word};
 
 /// Writes the curl command. `-g` keeps curl from reading brackets in the address as patterns.
 pub fn build_curl_snippet(spec: &SnippetSpec) -> Snippet {
-    let mut code = format!("curl -gsS {}", shell_url(spec));
+    let mut code = format!("curl -gsS {}", shell_quoted_url(spec));
     let mut push_option = |text: &str| {
         let _ = write!(code, " \\\n  {text}");
     };
@@ -38,7 +38,7 @@ pub fn build_curl_snippet(spec: &SnippetSpec) -> Snippet {
             CredentialPlacement::QueryKey(_) => {}
         }
     }
-    push_option(&format!("-d {}", shell_word(&request_body(spec))));
+    push_option(&format!("-d {}", shell_word(&curl_request_body(spec))));
     Snippet {
         id: "curl",
         title: "curl",
@@ -48,7 +48,7 @@ pub fn build_curl_snippet(spec: &SnippetSpec) -> Snippet {
 }
 
 /// The address as a shell word, with keys in its query if the card requires that.
-fn shell_url(spec: &SnippetSpec) -> String {
+fn shell_quoted_url(spec: &SnippetSpec) -> String {
     let mut url = match spec.route.protocol_binding {
         ProtocolBinding::V1Rest => spec.route.operation_url(&["message:send"]),
         ProtocolBinding::V0Rest => spec.route.operation_url(&["v1", "message:send"]),
@@ -78,7 +78,7 @@ fn shell_url(spec: &SnippetSpec) -> String {
     argument
 }
 
-fn request_body(spec: &SnippetSpec) -> String {
+fn curl_request_body(spec: &SnippetSpec) -> String {
     let text = json_string(&spec.message);
     let tenant = spec.route.tenant().map_or_else(String::new, |tenant| {
         format!(r#","tenant":{}"#, json_string(tenant))

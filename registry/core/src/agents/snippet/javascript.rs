@@ -8,7 +8,7 @@ pub fn build_javascript_snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snip
     let v1 = spec.route.protocol_binding.is_v1();
     let resolver = javascript_string(urls.resolver);
     let text = javascript_string(&spec.message);
-    let (factory_import, setup, factory) = match credentials_fetch_code(spec) {
+    let (factory_import, setup, factory) = match authenticated_fetch_code(spec) {
         None => ("ClientFactory", String::new(), "new ClientFactory()"),
         Some(fetch) => (
             "ClientFactory, ClientFactoryOptions, JsonRpcTransportFactory, RestTransportFactory",
@@ -56,7 +56,7 @@ pub fn build_javascript_snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snip
 }
 
 /// A `fetch` that adds the credentials; `None` if the agent requires none.
-fn credentials_fetch_code(spec: &SnippetSpec) -> Option<String> {
+fn authenticated_fetch_code(spec: &SnippetSpec) -> Option<String> {
     if spec.credentials.is_empty() {
         return None;
     }

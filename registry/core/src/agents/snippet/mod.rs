@@ -12,10 +12,10 @@ pub mod spec;
 mod tests;
 
 use a2a_card::AgentCard;
-use a2a_client::route_selection::{CredentialPlacement, ProtocolBinding, Route};
+use a2a_client::route_selection::{AgentRoute, CredentialPlacement, ProtocolBinding};
 
 pub use spec::SnippetUnavailable;
-pub use spec::is_route_representable;
+pub use spec::snippet_supports_route;
 use spec::{SdkGeneration, SnippetSpec};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub fn build_snippets(
     })
 }
 
-pub fn route_protocol_label(route: &Route) -> &'static str {
+pub fn route_protocol_label(route: &AgentRoute) -> &'static str {
     let spec = SnippetSpec {
         route: route.clone(),
         credentials: Vec::new(),
@@ -90,9 +90,9 @@ pub fn route_protocol_label(route: &Route) -> &'static str {
 
 /// The command that sends the agent a message, for an agent that this page cannot call by itself. Unlike a snippet it
 /// is shown for every card: the program itself reports what it cannot do.
-pub fn send_command(card: &AgentCard, urls: AgentUrls<'_>) -> String {
+pub fn build_send_command(card: &AgentCard, urls: AgentUrls<'_>) -> String {
     match spec::choose_snippet_spec(card) {
         Ok(spec) => cli::build_cli_snippet(&spec, urls).code,
-        Err(_) => cli::code(&[], &spec::example_message(card), urls),
+        Err(_) => cli::cli_snippet_code(&[], &spec::example_message(card), urls),
     }
 }

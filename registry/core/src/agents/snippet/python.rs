@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{AgentUrls, CredentialPlacement, ProtocolBinding, SdkGeneration, Snippet, SnippetSpec};
 use crate::text::quote::python_string;
 
-struct SdkCode {
+struct PythonSdkCode {
     version_range: &'static str,
     /// Imports from the standard library besides `asyncio` and `os`.
     standard_import: &'static str,
@@ -16,7 +16,7 @@ struct SdkCode {
 /// Writes the program. The registry supplies the card; credentials go only to the agent, so there are two HTTP
 /// clients.
 pub fn build_python_snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
-    let agent_client = http_client_code(spec);
+    let agent_client = python_http_client_code(spec);
     let resolver = python_string(urls.resolver);
     let text = python_string(&spec.message);
     let os = if spec.credentials.is_empty() {
@@ -24,16 +24,16 @@ pub fn build_python_snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet 
     } else {
         "import os\n"
     };
-    let SdkCode {
+    let PythonSdkCode {
         version_range: versions,
         standard_import,
         imports,
         request_code: exchange,
     } = match spec.sdk_generation() {
-        SdkGeneration::V1 => sdk_v1_code(spec.route.protocol_binding, &text),
-        SdkGeneration::V03 => sdk_v03_code(spec.route.protocol_binding, &text),
+        SdkGeneration::V1 => python_sdk_v1_code(spec.route.protocol_binding, &text),
+        SdkGeneration::V03 => python_sdk_v03_code(spec.route.protocol_binding, &text),
         // 0.1 has no SDK, and so no snippet.
-        SdkGeneration::V02 | SdkGeneration::V01 => sdk_v02_code(&text),
+        SdkGeneration::V02 | SdkGeneration::V01 => python_sdk_v02_code(&text),
     };
     let code = format!(
         "import asyncio\n{os}{standard_import}\nimport httpx\n{imports}\n\n\
@@ -49,12 +49,12 @@ pub fn build_python_snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet 
     }
 }
 
-fn sdk_v1_code(dialect: ProtocolBinding, text: &str) -> SdkCode {
+fn python_sdk_v1_code(dialect: ProtocolBinding, text: &str) -> PythonSdkCode {
     let bindings = match dialect {
         ProtocolBinding::V1Rest => ", supported_protocol_bindings=[\"HTTP+JSON\"]",
         _ => "",
     };
-    SdkCode {
+    PythonSdkCode {
         version_range: ">=1.3,<2",
         standard_import: "",
         imports: "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
@@ -69,12 +69,12 @@ fn sdk_v1_code(dialect: ProtocolBinding, text: &str) -> SdkCode {
     }
 }
 
-fn sdk_v03_code(dialect: ProtocolBinding, text: &str) -> SdkCode {
+fn python_sdk_v03_code(dialect: ProtocolBinding, text: &str) -> PythonSdkCode {
     let transports = match dialect {
         ProtocolBinding::V0Rest => ", supported_transports=[\"HTTP+JSON\"]",
         _ => "",
     };
-    SdkCode {
+    PythonSdkCode {
         version_range: ">=0.3.26,<0.4",
         standard_import: "",
         imports: "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
@@ -88,8 +88,8 @@ fn sdk_v03_code(dialect: ProtocolBinding, text: &str) -> SdkCode {
     }
 }
 
-fn sdk_v02_code(text: &str) -> SdkCode {
-    SdkCode {
+fn python_sdk_v02_code(text: &str) -> PythonSdkCode {
+    PythonSdkCode {
         version_range: "==0.2.16",
         standard_import: "import uuid\n",
         imports: "from a2a.client import A2ACardResolver, A2AClient\n\
@@ -105,7 +105,7 @@ fn sdk_v02_code(text: &str) -> SdkCode {
     }
 }
 
-fn http_client_code(spec: &SnippetSpec) -> String {
+fn python_http_client_code(spec: &SnippetSpec) -> String {
     let mut headers = Vec::new();
     let mut params = String::new();
     for credential in &spec.credentials {

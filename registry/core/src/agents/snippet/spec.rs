@@ -3,7 +3,7 @@
 
 use a2a_card::{AgentCard, AuthScheme};
 use a2a_client::route_selection::{
-    AvailableCredentials, CredentialChoice, CredentialPlacement, ProtocolBinding, Route,
+    AgentRoute, AvailableCredentials, CredentialChoice, CredentialPlacement, ProtocolBinding,
     UnmetSchemeReason, callable_routes, choose_credentials, scheme_placement,
 };
 
@@ -44,7 +44,7 @@ pub const fn credential_variable(credential: &CredentialPlacement) -> (&'static 
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SnippetSpec {
-    pub route: Route,
+    pub route: AgentRoute,
     pub credentials: Vec<CredentialPlacement>,
     /// A short example from the card, if it has one.
     pub message: String,
@@ -108,8 +108,8 @@ pub fn choose_snippet_spec(card: &AgentCard) -> Result<SnippetSpec, SnippetUnava
     // curl and most SDKs do not support gRPC, so it comes last.
     let http_route = routes
         .iter()
-        .find(|route| !route.protocol_binding.is_grpc() && is_route_representable(route));
-    let route = http_route.or_else(|| routes.iter().find(|route| is_route_representable(route)));
+        .find(|route| !route.protocol_binding.is_grpc() && snippet_supports_route(route));
+    let route = http_route.or_else(|| routes.iter().find(|route| snippet_supports_route(route)));
     let route = route
         .cloned()
         .ok_or(SnippetUnavailable::NoSupportedInterface)?;
@@ -131,7 +131,7 @@ pub fn choose_snippet_spec(card: &AgentCard) -> Result<SnippetSpec, SnippetUnava
 }
 
 /// Whether a snippet can contain the address, which must not show a password, and the tenant.
-pub fn is_route_representable(route: &Route) -> bool {
+pub fn snippet_supports_route(route: &AgentRoute) -> bool {
     text::safe_web_url(route.url.as_str()).is_some()
         && route.url.as_str().len() <= MAX_URL_BYTES
         && route
@@ -154,7 +154,7 @@ fn choose_snippet_credentials(
                      not understood."
                         .to_owned()
                 },
-                |alternative| unmet_requirement_note(alternative),
+                |alternative| unmet_auth_note(alternative),
             ));
             Vec::new()
         }
@@ -162,7 +162,7 @@ fn choose_snippet_credentials(
 }
 
 /// A note about the requirements of an alternative that no snippet can meet.
-fn unmet_requirement_note(alternative: &[AuthScheme<'_>]) -> String {
+fn unmet_auth_note(alternative: &[AuthScheme<'_>]) -> String {
     let obstacle = alternative
         .iter()
         .find_map(|scheme| scheme_placement(scheme).err());
@@ -174,7 +174,10 @@ fn unmet_requirement_note(alternative: &[AuthScheme<'_>]) -> String {
             "a client certificate (mutual TLS)".to_owned()
         }
         Some(UnmetSchemeReason::UnknownKind(label)) => {
-            format!("“{}”, a custom scheme", text::line(label, text::LINE))
+            format!(
+                "“{}”, a custom scheme",
+                text::single_line(label, text::LINE)
+            )
         }
         Some(UnmetSchemeReason::Undeclared) | None => {
             "a scheme that it does not declare".to_owned()
@@ -194,7 +197,7 @@ fn note_required_extensions(card: &AgentCard, notes: &mut Vec<String>) {
     for uri in required.iter().take(MAX_EXTENSIONS) {
         notes.push(format!(
             "The agent requires the protocol extension {}, which the snippets do not support.",
-            text::line(uri, text::LINE)
+            text::single_line(uri, text::LINE)
         ));
     }
     if required.len() > MAX_EXTENSIONS {

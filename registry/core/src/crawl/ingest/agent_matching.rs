@@ -81,7 +81,7 @@ impl<'a> AgentMatcher<'a> {
             slot: source_slot(
                 batch.domains.get(&row.domain_id)?,
                 row,
-                batch.own_catalog_identifier(row),
+                batch.own_catalog_entry_identifier(row),
             ),
             coverage_level: batch.source_coverage(source),
             same_url_agent: same_card_source.and_then(|other| other.agent_id),
@@ -197,13 +197,13 @@ fn create_agent(
     let domain_id = batch.sources.get(&source)?.domain_id;
     let domain = batch.domains.get(&domain_id)?;
     let registrants = batch.coverage_evidence.registrants(source);
-    let owner_id = domain.owner_at(change_set.now());
+    let owner_id = domain.domain_owner_at(change_set.now());
     let now = change_set.now().0;
     let id = change_set.new_id();
     let agent = agent::Model {
         owner_id,
         submitter: registrants.iter().find_map(|one| one.account_id),
-        ..agent::Model::new(id, domain_id, domain.name.clone(), slot, now)
+        ..agent::Model::new_agent(id, domain_id, domain.name.clone(), slot, now)
     };
     let data = json!({"domain": agent.domain, "slot": agent.slot});
     change_set.add_agent_event(EventKind::AgentDiscovered, id, CRAWLER_ACTOR, data);

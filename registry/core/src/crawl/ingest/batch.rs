@@ -130,12 +130,12 @@ impl IngestBatch {
         for row in ownership::enrolled_keys_by_domain(write, &domain_ids).await? {
             batch.enrolled.entry(row.domain_id).or_default().push(row);
         }
-        batch.load_decision_rows(write, outcomes).await?;
+        batch.load_rows_for_decisions(write, outcomes).await?;
         Ok(batch)
     }
 
     /// Loads the rows that decisions need; none if no card has changed.
-    async fn load_decision_rows(
+    async fn load_rows_for_decisions(
         &mut self,
         write: &WriteTransaction,
         outcomes: &[VisitOutcome],
@@ -225,9 +225,10 @@ impl IngestBatch {
     }
 
     /// The identifier of a catalog entry, if a catalog of its domain contains it.
-    pub fn own_catalog_identifier<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
+    pub fn own_catalog_entry_identifier<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
         let catalog = row.catalog_id.and_then(|id| self.sources.get(&id));
-        self.coverage_evidence.own_catalog_identifier(row, catalog)
+        self.coverage_evidence
+            .own_catalog_entry_identifier(row, catalog)
     }
 
     /// Records the origin of a source's full response.
@@ -407,7 +408,7 @@ impl IngestBatch {
             .map(|attempt| ((attempt.source_id, attempt.place), attempt))
             .collect();
         write
-            .upsert_attempts(attempts.into_values().collect())
+            .upsert_fetch_attempts(attempts.into_values().collect())
             .await?;
         let days = std::mem::take(&mut self.day_totals);
         let days = days
@@ -418,10 +419,10 @@ impl IngestBatch {
                 looks,
                 good,
             });
-        write.add_source_days(days.collect()).await?;
+        write.add_daily_source_totals(days.collect()).await?;
         let first_of_day = std::mem::take(&mut self.first_fetched_today);
         write
-            .trim_source_days(&first_of_day, now.days_since_epoch())
+            .trim_daily_source_totals(&first_of_day, now.days_since_epoch())
             .await?;
         Ok(())
     }

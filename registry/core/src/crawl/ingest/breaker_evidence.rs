@@ -32,14 +32,14 @@ pub fn feed_circuit_breaker(
                 // If the last fetch of the batch closes it, it was still open for the others.
                 breaker_open |= context
                     .crawl_state
-                    .record_fetch(fetch_sample(context, batch, row, result), now);
+                    .record_fetch(to_fetch_sample(context, batch, row, result), now);
             }
         }
     }
     breaker_open
 }
 
-fn fetch_sample(
+fn to_fetch_sample(
     context: &AppContext,
     batch: &IngestBatch,
     row: &source::Model,
@@ -63,7 +63,7 @@ fn failure_parties(
     row: &source::Model,
 ) -> Vec<FailureParty> {
     let mut parties = Vec::new();
-    if let SourceAttribution::Party(name) = first_registrant(batch, row) {
+    if let FirstRegistrant::Party(name) = first_registrant(batch, row) {
         parties.push(FailureParty::Registrant(name));
     }
     let domain = batch.domains.get(&row.domain_id);
@@ -86,7 +86,7 @@ fn failure_parties(
 
 /// The first registrant of a source.
 #[derive(Debug, PartialEq, Eq)]
-enum SourceAttribution {
+enum FirstRegistrant {
     /// A curator or admin, who decides on agents anyway and gains nothing by opening the circuit breaker.
     Staff,
     /// Anyone else: an account, or the network of an anonymous caller.
@@ -95,7 +95,7 @@ enum SourceAttribution {
 
 /// The first registrant of a source: later registrants do not take over its fetches. An entry that only a catalog
 /// names belongs to the first registrant of the domain.
-fn first_registrant(batch: &IngestBatch, row: &source::Model) -> SourceAttribution {
+fn first_registrant(batch: &IngestBatch, row: &source::Model) -> FirstRegistrant {
     let registrants = batch.coverage_evidence.registrants(row.id);
     let first = registrants
         .iter()
@@ -108,19 +108,16 @@ fn first_registrant(batch: &IngestBatch, row: &source::Model) -> SourceAttributi
             domain.and_then(|domain| domain.nominated_from.as_deref()),
         ),
     };
-    registrant_attribution(account.and_then(|id| batch.accounts.get(&id)), network)
+    classify_registrant(account.and_then(|id| batch.accounts.get(&id)), network)
 }
 
-fn registrant_attribution(
-    account: Option<&account::Model>,
-    network: Option<&str>,
-) -> SourceAttribution {
+fn classify_registrant(account: Option<&account::Model>, network: Option<&str>) -> FirstRegistrant {
     if let Some(account) = account {
         let role: Option<Role> = account.role.known_value();
         return if role.is_some_and(Role::is_staff) {
-            SourceAttribution::Staff
+            FirstRegistrant::Staff
         } else {
-            SourceAttribution::Party(account.id.to_string())
+            FirstRegistrant::Party(account.id.to_string())
         };
     }
     let address: Option<IpAddr> = network.and_then(|network| network.parse().ok());
@@ -128,7 +125,7 @@ fn registrant_attribution(
     let block = address.map_or_else(String::new, |address| {
         enclosing_address_block(address).to_string()
     });
-    SourceAttribution::Party(block)
+    FirstRegistrant::Party(block)
 }
 
 #[cfg(test)]
@@ -152,22 +149,19 @@ mod tests {
             created_at: 0,
         };
         for (role, expected) in [
-            ("admin", SourceAttribution::Staff),
-            ("curator", SourceAttribution::Staff),
+            ("admin", FirstRegistrant::Staff),
+            ("curator", FirstRegistrant::Staff),
             (
                 "publisher",
-                SourceAttribution::Party(Uuid::from_u128(7).to_string()),
+                FirstRegistrant::Party(Uuid::from_u128(7).to_string()),
             ),
             (
                 "of another version",
-                SourceAttribution::Party(Uuid::from_u128(7).to_string()),
+                FirstRegistrant::Party(Uuid::from_u128(7).to_string()),
             ),
         ] {
             let network = Some("192.0.2.1");
-            assert_eq!(
-                registrant_attribution(Some(&account(role)), network),
-                expected
-            );
+            assert_eq!(classify_registrant(Some(&account(role)), network), expected);
         }
         for (network, block) in [
             (Some("192.0.2.1"), "192.0.2.0/24"),
@@ -177,12 +171,8 @@ mod tests {
             (Some("no address"), ""),
             (None, ""),
         ] {
-            let expected = SourceAttribution::Party(block.into());
-            assert_eq!(
-                registrant_attribution(None, network),
-                expected,
-                "{network:?}"
-            );
+            let expected = FirstRegistrant::Party(block.into());
+            assert_eq!(classify_registrant(None, network), expected, "{network:?}");
         }
     }
 }

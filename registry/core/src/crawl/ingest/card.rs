@@ -22,7 +22,7 @@ use crate::crawl::ingest::ingested_card::{CardContent, IngestedCard};
 use crate::crawl::ingest::new_version::{add_version, record_version_source};
 use crate::crawl::ingest::version_admission::redecide_repeated_version;
 use crate::error::Result;
-use crate::ownership::challenges::claimed_account;
+use crate::ownership::challenges::card_claimed_owner;
 use crate::signatures::StoredKeySet;
 use crate::signatures::pins::{self, hold_for_changed_key};
 
@@ -134,7 +134,7 @@ async fn assign_agent_urn(
         return Ok(());
     };
     let name = &card.fetched.parsed.card.name;
-    let identifiers = batch.agent_identifiers(domain.id, state.agent.id);
+    let identifiers = batch.agent_catalog_identifiers(domain.id, state.agent.id);
     let coverage_level = card.coverage_level;
     urn::assign_urn(
         write,
@@ -156,7 +156,7 @@ async fn set_claimed_owner(
     state: &mut AgentChangeState,
     fetched: &FetchedCard,
 ) -> Result<()> {
-    let claimed = claimed_account(context, &fetched.parsed.card);
+    let claimed = card_claimed_owner(context, &fetched.parsed.card);
     if claimed != state.agent.claimed_by {
         let claimed_ids: Vec<Uuid> = claimed.into_iter().collect();
         let existing = accounts::accounts_by_ids(write, &claimed_ids).await?;
@@ -165,7 +165,7 @@ async fn set_claimed_owner(
     let owner = batch
         .domains
         .get(&state.agent.domain_id)
-        .and_then(|domain| domain.owner_at(context.now()));
+        .and_then(|domain| domain.domain_owner_at(context.now()));
     state.agent.owner_id = owner.or(state.agent.claimed_by);
     Ok(())
 }

@@ -29,7 +29,7 @@ const MAX_IDENTIFIERS_SHOWN: usize = 5;
 
 /// The identifiers of the catalog entries that are not fetched, by reason.
 #[derive(Debug, Default)]
-struct SkippedEntries {
+struct SkippedCatalogEntries {
     /// Entries beyond the domain's quota of agents.
     over_quota: Vec<String>,
     /// Entries beyond the remaining nominations of the catalog and its registrant.
@@ -40,7 +40,7 @@ struct SkippedEntries {
     other_url: Vec<String>,
 }
 
-impl SkippedEntries {
+impl SkippedCatalogEntries {
     /// A message for the owner; `None` if no entry is skipped.
     fn owner_message(&self, limit: usize) -> Option<String> {
         let reasons = [
@@ -67,14 +67,18 @@ impl SkippedEntries {
         let parts = reasons.iter().filter(|(skipped, _)| !skipped.is_empty());
         let parts: Vec<String> = parts
             .map(|(skipped, reason)| {
-                format!("{} {reason} ({})", skipped.len(), join_first_names(skipped))
+                format!(
+                    "{} {reason} ({})",
+                    skipped.len(),
+                    shorten_name_list(skipped)
+                )
             })
             .collect();
         (!parts.is_empty()).then(|| format!("not fetched: {}", parts.join(", ")))
     }
 }
 
-fn join_first_names(names: &[String]) -> String {
+fn shorten_name_list(names: &[String]) -> String {
     let few: Vec<String> = names
         .iter()
         .take(MAX_IDENTIFIERS_SHOWN)
@@ -147,7 +151,7 @@ struct CatalogIngester {
     /// The remaining nominations, if the catalog was registered by its URL and its entries are not covered.
     nominations: Option<NominationAllowance>,
     listed: BTreeSet<i64>,
-    skipped: SkippedEntries,
+    skipped: SkippedCatalogEntries,
     /// The sources of the domain that ended with their agents, loaded on first use.
     retired_sources: Option<Vec<source::Model>>,
     changed: bool,
@@ -176,7 +180,7 @@ impl CatalogIngester {
             },
             quota: domain_agent_quota(&context.config.limits, targets.into_values()),
             listed: BTreeSet::new(),
-            skipped: SkippedEntries::default(),
+            skipped: SkippedCatalogEntries::default(),
             retired_sources: None,
             changed: false,
             now,

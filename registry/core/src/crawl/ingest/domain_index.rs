@@ -70,10 +70,14 @@ impl IngestBatch {
     }
 
     /// The identifiers of an agent in catalogs of its domain, oldest catalog first.
-    pub fn agent_identifiers(&self, domain: i64, agent: Uuid) -> impl Iterator<Item = &str> {
+    pub fn agent_catalog_identifiers(
+        &self,
+        domain: i64,
+        agent: Uuid,
+    ) -> impl Iterator<Item = &str> {
         self.live_domain_sources(domain)
             .filter(move |row| row.agent_id == Some(agent))
-            .filter_map(move |row| self.own_catalog_identifier(row))
+            .filter_map(move |row| self.own_catalog_entry_identifier(row))
     }
 
     /// The coverage of a source's card.
@@ -148,7 +152,7 @@ mod tests {
             let is_live = |row: &source::Model| row.ended_at.is_none();
             assert_eq!(live, scan(&|row| row.domain_id == domain && is_live(row)));
             let agent = Uuid::from_u64_pair(0, 1);
-            let identifiers: Vec<&str> = group.agent_identifiers(domain, agent).collect();
+            let identifiers: Vec<&str> = group.agent_catalog_identifiers(domain, agent).collect();
             let feeds = |row: &source::Model| row.agent_id == Some(agent) && is_live(row);
             let expected = scan(&|row| row.domain_id == domain && feeds(row));
             let expected: Vec<String> = expected.iter().map(|id| format!("i{id}")).collect();

@@ -11,7 +11,7 @@ use a2a_registry_store::{StoredEnum, WriteTransaction};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::admission::change_class::{classify_change, load_body_bytes};
+use crate::admission::change_class::{classify_change, load_card_bytes};
 use crate::admission::decision::AdmissionInput;
 use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
@@ -39,7 +39,7 @@ pub async fn add_version(
         digest: card.content.digest.clone(),
         bytes: card.fetched.bytes.clone(),
     });
-    let previous = load_previous_body(write, change_set, card).await?;
+    let previous = load_previous_card_body(write, change_set, card).await?;
     let domain = batch.domains.get(&state.agent.domain_id);
     let bytes = previous.as_ref().map(|body| body.bytes.as_slice());
     let derivation_context = DerivationContext::for_agent(&state.agent, domain, bytes);
@@ -50,8 +50,8 @@ pub async fn add_version(
         &derivation_context,
         now.0,
     );
-    let key = version_key(&row);
-    let compared = compared_bodies(batch, change_set, state, &key, previous);
+    let key = to_version_summary(&row);
+    let compared = card_bodies_to_compare(batch, change_set, state, &key, previous);
     let change_class =
         classify_version_change(context, write, batch, state, card, &key, &compared).await?;
     row.change_class = change_class.map(StoredEnum::from);
@@ -83,7 +83,7 @@ pub async fn add_version(
     Ok(())
 }
 
-async fn load_previous_body(
+async fn load_previous_card_body(
     write: &WriteTransaction,
     change_set: &ChangeSet<'_>,
     card: &IngestedCard<'_>,
@@ -91,14 +91,14 @@ async fn load_previous_body(
     let Some(newest) = &card.newest else {
         return Ok(None);
     };
-    let bytes = load_body_bytes(write, &newest.digest, &change_set.bodies).await?;
+    let bytes = load_card_bytes(write, &newest.digest, &change_set.bodies).await?;
     let digest = newest.digest.clone();
     Ok(bytes.map(|bytes| card_body::Model { digest, bytes }))
 }
 
 /// The bodies needed to compare a new version: its own and the served version's, if that is `previous`, which is
 /// usual; else all bodies that are about to be inserted.
-fn compared_bodies<'a>(
+fn card_bodies_to_compare<'a>(
     batch: &IngestBatch,
     ledger: &'a ChangeSet<'_>,
     state: &AgentChangeState,
@@ -203,7 +203,7 @@ fn count_card_change(agent: &mut agent::Model, now: i64) {
     agent.changes = agent.changes.saturating_add(1);
 }
 
-fn version_key(row: &version::Model) -> VersionSummary {
+fn to_version_summary(row: &version::Model) -> VersionSummary {
     VersionSummary {
         id: row.id,
         agent_id: row.agent_id,

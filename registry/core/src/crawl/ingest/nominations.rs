@@ -42,7 +42,7 @@ impl NominationAllowance {
                 account_id: Some(account),
                 ..
             }) => {
-                let registered = registrants::registered_source_count(write, *account).await?;
+                let registered = registrants::source_count_by_registrant(write, *account).await?;
                 limits.sources_per_account.saturating_sub(registered)
             }
             Some(source_registrant::Model {

@@ -56,7 +56,7 @@ impl IngestBatch {
     ) -> bool {
         let are_shared = || {
             self.catalog_rank(catalog) != CatalogRank::Nominated
-                && self.own_catalog_identifier(row).is_some()
+                && self.own_catalog_entry_identifier(row).is_some()
         };
         row.identifier.as_ref() == Some(&entry.identifier)
             && (row.catalog_id == Some(catalog.id) || are_shared())
@@ -94,7 +94,7 @@ impl IngestBatch {
             };
         }
         let url = entry.url.as_str();
-        let was_only_nominated = self.own_catalog_identifier(row).is_none();
+        let was_only_nominated = self.own_catalog_entry_identifier(row).is_none();
         let url_taken = url_changed
             && self
                 .live_domain_sources(catalog.domain_id)

@@ -14,7 +14,7 @@ use crate::answers::conditional_response::conditional_response;
 use crate::answers::response::{self, HandlerResult};
 use crate::middleware::envelope::prevent_body_changes;
 use crate::problems::problem::Problem;
-use crate::requests::auth::CardReader;
+use crate::requests::auth::PublicCardCaller;
 use crate::requests::path_parameters::{AgentRef, CardFormRef};
 use crate::requests::query::Query;
 use crate::requests::server_state::ServerState;
@@ -88,7 +88,7 @@ pub struct VersionQuery {
 )]
 pub async fn agent_card(
     request: HttpRequest,
-    caller: CardReader,
+    caller: PublicCardCaller,
     agent: AgentRef,
     query: Query<CardQuery>,
     state: web::Data<ServerState>,
@@ -123,7 +123,7 @@ pub async fn agent_card(
 )]
 pub async fn agent_card_as_well_known(
     request: HttpRequest,
-    caller: CardReader,
+    caller: PublicCardCaller,
     agent: AgentRef,
     form: CardFormRef,
     query: Query<VersionQuery>,

@@ -5,7 +5,7 @@ pub mod cards;
 use a2a_registry_api::{
     Act, Agent, AgentPatch, Deprecate, Diff, FindingList, Similar, VersionList,
 };
-use a2a_registry_core::agents::diff::{self, DiffQuery};
+use a2a_registry_core::agents::diff::{self, VersionDiffQuery};
 use a2a_registry_core::agents::rendering::render_agent;
 use a2a_registry_core::agents::similar::{self, SimilarAgentsQuery};
 use a2a_registry_core::agents::views::FindingsQuery;
@@ -57,7 +57,7 @@ pub async fn agent_versions(
 /// Each change has its JSON pointer, the old and the new value, and the reason for its class. By default the newest
 /// version is compared with the served one.
 #[utoipa::path(
-    params(DiffQuery),
+    params(VersionDiffQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "Changes, most severe first", body = Diff,
@@ -71,7 +71,7 @@ pub async fn agent_diff(
     request: HttpRequest,
     caller: Anyone,
     agent: AgentRef,
-    query: Query<DiffQuery>,
+    query: Query<VersionDiffQuery>,
 ) -> HandlerResult {
     let diff = diff::agent_diff(&caller.context, &caller, &agent.0, &query.0).await?;
     response::json_with_etag(&request, &diff)

@@ -139,6 +139,6 @@ pub async fn policies_test(
 )]
 #[get("/v1/policies/{policy}/dry-run")]
 pub async fn policy_dry_run(caller: Require<SeeAll>, policy: PolicyRef) -> HandlerResult {
-    let dry_run = dry_run::policy_dry_run(&caller.context, &caller, &policy.0).await?;
+    let dry_run = dry_run::load_policy_dry_run(&caller.context, &caller, &policy.0).await?;
     response::json_response(StatusCode::OK, &dry_run)
 }

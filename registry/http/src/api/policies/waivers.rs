@@ -55,6 +55,6 @@ pub async fn waiver_grant(caller: Require<Approve>, new: JsonBody<NewWaiver>) ->
 )]
 #[delete("/v1/waivers/{waiver}")]
 pub async fn waiver_end(caller: Require<Curate>, waiver: WaiverId) -> HandlerResult {
-    waivers::waiver_end(&caller.context, &caller, waiver.0).await?;
+    waivers::end_active_waiver(&caller.context, &caller, waiver.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -23,7 +23,7 @@ use crate::review_feed as feed;
 )]
 #[post("/v1/me/feed")]
 pub async fn feed_renew(caller: Require<Read>) -> HandlerResult {
-    let created = feed::feed_renew(&caller.context, &caller).await?;
+    let created = feed::review_feed_renew(&caller.context, &caller).await?;
     response::uncached_json(StatusCode::CREATED, &created)
 }
 
@@ -37,7 +37,7 @@ pub async fn feed_renew(caller: Require<Read>) -> HandlerResult {
 )]
 #[delete("/v1/me/feed")]
 pub async fn feed_revoke(caller: Require<Read>) -> HandlerResult {
-    feed::feed_revoke(&caller.context, &caller).await?;
+    feed::review_feed_revoke(&caller.context, &caller).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn serve_review_feed(
     context: web::Data<AppContext>,
     FeedSecret(secret): FeedSecret,
 ) -> HandlerResult {
-    let document = feed::load_atom_feed(&context, &secret).await?;
+    let document = feed::load_review_feed(&context, &secret).await?;
     let body = document.render();
     let body = body.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(HttpResponse::Ok()

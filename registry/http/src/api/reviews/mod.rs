@@ -4,7 +4,7 @@ pub mod feeds;
 pub mod writing;
 
 use a2a_registry_api::limits::PageSize;
-use a2a_registry_api::{ReviewDetail, ReviewList, Waiting, nonempty_parameter};
+use a2a_registry_api::{ReviewDetail, ReviewList, Waiting, deserialize_nonempty_parameter};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::reviews::list::ReviewListFilter;
 use a2a_registry_core::reviews::{inbox, list as reviews};
@@ -26,11 +26,11 @@ use crate::requests::query::Query;
 pub struct ReviewQuery {
     /// Returns only reviews in this state; by default all.
     #[param(inline)]
-    #[serde(deserialize_with = "nonempty_parameter")]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     state: Option<ReviewState>,
     /// Returns only reviews of this kind.
     #[param(inline)]
-    #[serde(deserialize_with = "nonempty_parameter")]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     kind: Option<ReviewKind>,
     /// Returns only reviews of changes of these classes; `first` for first cards.
     #[param(inline)]
@@ -42,7 +42,7 @@ pub struct ReviewQuery {
     /// Returns only reviews of the caller's own agents. Callers with limited access never get others.
     mine: bool,
     /// Entries on the page, at most 100; by default 20.
-    #[serde(deserialize_with = "nonempty_parameter")]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     #[param(value_type = Option<PageSize>, inline)]
     page_size: Option<u32>,
     /// `next_page_token` of the previous page.

@@ -209,7 +209,7 @@ pub async fn agent_report(
     agent: AgentRef,
     new_report: JsonBody<NewReport>,
 ) -> HandlerResult {
-    let accepted = reports::agent_report(&caller.context, &caller, &agent.0, &new_report.0).await?;
+    let accepted = reports::report_agent(&caller.context, &caller, &agent.0, &new_report.0).await?;
     response::json_response(StatusCode::ACCEPTED, &accepted)
 }
 

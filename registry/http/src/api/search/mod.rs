@@ -4,7 +4,7 @@ pub mod saved;
 
 use a2a_registry_api::search_query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_api::{AgentList, Lookup, Suggestions};
-use a2a_registry_core::search::{lookup_agents, search_agents, suggest};
+use a2a_registry_core::search::{lookup_agents, search_agents, suggest_completions};
 use actix_web::get;
 use actix_web::http::StatusCode;
 
@@ -35,7 +35,7 @@ pub async fn agent_search(caller: Anyone, query: Query<SearchQuery>) -> HandlerR
 )]
 #[get("/v1/agents:suggest")]
 pub async fn agent_suggest(caller: Anyone, query: Query<SuggestQuery>) -> HandlerResult {
-    let suggestions = suggest(&caller.context, &caller, &query.0).await?;
+    let suggestions = suggest_completions(&caller.context, &caller, &query.0).await?;
     response::json_response(StatusCode::OK, &suggestions)
 }
 

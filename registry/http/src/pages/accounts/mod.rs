@@ -32,7 +32,7 @@ use crate::problems::problem::Problem;
 use crate::requests::auth::Read;
 use crate::requests::forms::{FormFields, PermittedForm};
 use crate::requests::visitor::{PermittedVisitor, Visitor};
-use crate::review_feed::feed_created_at;
+use crate::review_feed::review_feed_created_at;
 use crate::saved_searches::saved_search_list;
 use crate::sessions::own_sessions;
 
@@ -104,13 +104,13 @@ pub(crate) async fn create_token_from_form(
     let mut view = AccountPage::load(&form.context, &form.visitor).await?;
     let status = match created {
         Ok(CreatedToken { token, secret }) => {
-            view.made = Some((text::line(&token.name, LINE), secret));
+            view.made = Some((text::single_line(&token.name, LINE), secret));
             StatusCode::CREATED
         }
         Err(error) => {
             let problem = Problem::from(error);
             crate::pages::log_problem(&problem);
-            view.problem = Some(text::line(&problem.to_string(), text::BLOCK));
+            view.problem = Some(text::single_line(&problem.to_string(), text::BLOCK));
             view.new_token.restore_input(form.fields);
             problem.kind().status
         }
@@ -130,7 +130,7 @@ impl AccountPage {
             own_sessions(context, actor),
             own_tokens(context, actor),
             load_own_domains(context, caller),
-            feed_created_at(context, caller),
+            review_feed_created_at(context, caller),
             saved_search_list(context, caller),
             load_inbox(context, caller),
         )
@@ -158,7 +158,7 @@ impl AccountPage {
                     .map(|one| (one.as_str(), true))
                     .collect(),
             },
-            domains: own_domains(context, visitor, &domains).await,
+            domains: load_caller_domains(context, visitor, &domains).await,
             sessions: sessions.into_iter().map(session_view).collect(),
             tokens,
             made: None,
@@ -174,7 +174,10 @@ impl AccountPage {
 fn provider_title_and_issuer(issuer: &str, providers: &IdentityProviders) -> (String, String) {
     let provider = providers.by_issuer(issuer);
     let title = provider.map_or(issuer, |provider| provider.title());
-    (text::line(title, LINE), text::line(issuer, LINE))
+    (
+        text::single_line(title, LINE),
+        text::single_line(issuer, LINE),
+    )
 }
 
 fn summarize_inbox(inbox: &Waiting) -> String {
@@ -197,7 +200,7 @@ fn summarize_inbox(inbox: &Waiting) -> String {
 }
 
 /// The caller's domains with their first agents; fewer agents per domain if there are many domains.
-async fn own_domains(
+async fn load_caller_domains(
     context: &AppContext,
     visitor: &Visitor,
     domains: &[DomainView],

@@ -1,7 +1,7 @@
 //! Sign-in to the pages with an identity provider.
 
 use a2a_registry_core::accounts::identity::resolve_subject_account;
-use a2a_registry_core::error::{AppError, RefusalReason};
+use a2a_registry_core::error::{AppError, CredentialRefusal};
 use a2a_registry_core::providers::AuthorizationResponse;
 use a2a_registry_core::text::{self, LINE};
 use actix_web::http::StatusCode;
@@ -23,7 +23,8 @@ use crate::requests::refusal_recording::record_credential_refusal;
 use crate::requests::server_state::ServerState;
 use crate::requests::visitor::{Visitor, session_visitor};
 use crate::sessions::sign_in_attempts::{
-    ProviderRedirect, begin_attempt, clear_attempt_cookie_header, find_attempt, finish_attempt,
+    ProviderRedirect, clear_sign_in_cookie_header, create_sign_in_attempt, find_sign_in_attempt,
+    finish_sign_in_attempt,
 };
 use crate::sessions::{SessionClient, begin_session_with_provider, end_session};
 
@@ -51,7 +52,7 @@ pub(crate) async fn start_provider_sign_in(
     fields: AnonymousForm<ProviderSignInForm>,
 ) -> HttpResponse {
     let next = safe_local_path(&fields.0.next);
-    match begin_provider_attempt(&state, &request, &provider.0, &next).await {
+    match begin_sign_in_attempt(&state, &request, &provider.0, &next).await {
         Ok((page, cookies)) => {
             request.extensions_mut().insert(Uncacheable);
             let mut response = crate::pages::render_page(StatusCode::OK, &page);
@@ -64,7 +65,7 @@ pub(crate) async fn start_provider_sign_in(
     }
 }
 
-async fn begin_provider_attempt(
+async fn begin_sign_in_attempt(
     state: &ServerState,
     request: &HttpRequest,
     provider: &str,
@@ -79,10 +80,11 @@ async fn begin_provider_attempt(
     if let Some(address) = client_address(request, &context.config().server.trusted_proxies) {
         state.sign_in_limit.admit_address(address)?;
     }
-    let ProviderRedirect { url, cookies } = begin_attempt(context, provider, request, next).await?;
+    let ProviderRedirect { url, cookies } =
+        create_sign_in_attempt(context, provider, request, next).await?;
     let page = ProviderRedirectPage {
         frame: Frame::new(context.config(), "sign-in"),
-        title: text::line(provider.title(), LINE),
+        title: text::single_line(provider.title(), LINE),
         address: url.into(),
     };
     Ok((page, cookies))
@@ -111,7 +113,7 @@ pub(crate) async fn finish_provider_sign_in(
             let set = cookies::set_cookie_header(cookies::SESSION_COOKIE, &secret);
             for cookie in set
                 .into_iter()
-                .chain(clear_attempt_cookie_header(&authorization_response.state))
+                .chain(clear_sign_in_cookie_header(&authorization_response.state))
             {
                 response.headers_mut().append(SET_COOKIE, cookie);
             }
@@ -134,19 +136,21 @@ async fn begin_provider_session(
         .providers
         .sign_in_provider_named(provider)
         .ok_or_else(unknown_provider_error)?;
-    let attempt = find_attempt(context, provider, request, response).await?;
+    let attempt = find_sign_in_attempt(context, provider, request, response).await?;
     let client = SessionClient::from_request(request, context);
     // A response to an attempt may be repeated until it has created a session, and each causes a request to the
     // provider.
     if let Some(address) = client.address {
         state.sign_in_limit.admit_provider_response(address)?;
     }
-    let sign_in = finish_attempt(context, provider, attempt, response).await?;
+    let sign_in = finish_sign_in_attempt(context, provider, attempt, response).await?;
     let account = resolve_subject_account(context, &sign_in.token_subject).await?;
     if account.disabled_at.is_some() {
         let text = "Your account in this registry is disabled. Ask an admin.";
         let error = AppError::forbidden(text);
-        return Err(error.with_refusal(RefusalReason::DisabledAccount).into());
+        return Err(error
+            .with_refusal(CredentialRefusal::DisabledAccount)
+            .into());
     }
     state.sign_in_limit.admit_account(account.id)?;
     let previous_session = session_visitor(request).await?;

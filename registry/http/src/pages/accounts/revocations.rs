@@ -19,7 +19,7 @@ use crate::problems::problem::Problem;
 use crate::requests::auth::Read;
 use crate::requests::forms::{FormFields, PermittedForm};
 use crate::requests::visitor::Visitor;
-use crate::review_feed::{feed_created_at, feed_renew, feed_revoke};
+use crate::review_feed::{review_feed_created_at, review_feed_renew, review_feed_revoke};
 use crate::sessions::{session_revoke, session_show};
 
 #[derive(Deserialize)]
@@ -49,10 +49,10 @@ pub(crate) async fn submit_token_revocation(
         return Ok(redirect_to_account());
     }
     let revocable = load_revocable_token(&form.context, caller, id).await?;
-    let name = text::line(&revocable.token.name, LINE);
+    let name = text::single_line(&revocable.token.name, LINE);
     let confirmation = ConfirmPage {
         title: format!("Revoke the token {name}"),
-        losses: describe_token_losses(&form.context, caller, &revocable),
+        losses: token_revocation_effects(&form.context, caller, &revocable),
         action: "/account/tokens/revoke".to_owned(),
         fields: vec![("id", id.to_string())],
         button: "Revoke the token",
@@ -61,7 +61,7 @@ pub(crate) async fn submit_token_revocation(
     Ok(render_page(StatusCode::OK, &confirmation))
 }
 
-fn describe_token_losses(
+fn token_revocation_effects(
     context: &AppContext,
     caller: &Caller,
     revocable: &RevocableToken,
@@ -70,7 +70,7 @@ fn describe_token_losses(
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let last_use = match token.last_used_at {
         Some(at) => {
-            let used = moment::hour_of_use(&at, &context.now());
+            let used = moment::last_used_text(&at, &context.now());
             format!("It was last used {used}.")
         }
         None => "It has not been used yet.".to_owned(),
@@ -96,7 +96,9 @@ fn describe_token_losses(
     let signs_out = revocable.sessions.iter().any(is_own);
     let own = signs_out.then(|| OWN_SESSION_LOSS.to_owned());
     let losses = [Some(revoked), sessions, own].into_iter().flatten();
-    losses.map(|loss| text::line(&loss, text::BLOCK)).collect()
+    losses
+        .map(|loss| text::single_line(&loss, text::BLOCK))
+        .collect()
 }
 
 const OWN_SESSION_LOSS: &str = "Your own session on this page: you will be signed out.";
@@ -110,9 +112,9 @@ pub(crate) async fn submit_session_revocation(
         return Ok(redirect_to_account());
     }
     let session = session_show(&form.context, caller, id).await?;
-    let began = moment::distance(&session.created_at, &form.context.now());
-    let browser = text::line(&session.browser, LINE);
-    let mut losses = vec![text::line(
+    let began = moment::format_relative_time(&session.created_at, &form.context.now());
+    let browser = text::single_line(&session.browser, LINE);
+    let mut losses = vec![text::single_line(
         &format!(
             "The session {browser} of the account {}, started {began}: its user will be signed out.",
             session.account
@@ -143,7 +145,7 @@ pub(crate) async fn submit_feed_renewal(
     {
         return Ok(confirmation);
     }
-    let feed = feed_renew(&form.context, &form.visitor.caller).await?;
+    let feed = review_feed_renew(&form.context, &form.visitor.caller).await?;
     let mut view = AccountPage::load(&form.context, &form.visitor).await?;
     view.feed_made = Some(feed.url);
     Ok(render_page(StatusCode::CREATED, &view))
@@ -158,7 +160,7 @@ pub(crate) async fn submit_feed_end(
     {
         return Ok(confirmation);
     }
-    feed_revoke(&form.context, &form.visitor.caller).await?;
+    review_feed_revoke(&form.context, &form.visitor.caller).await?;
     Ok(redirect_to_account())
 }
 
@@ -172,11 +174,11 @@ async fn feed_confirmation_page(
     if form.fields.confirm.is_given() {
         return Ok(None);
     }
-    let since = feed_created_at(context, &form.visitor.caller).await?;
+    let since = review_feed_created_at(context, &form.visitor.caller).await?;
     Ok(since.map(|since| {
         let loss = format!(
             "The feed URL created {}: feed readers that use it will stop working. It cannot be restored.",
-            moment::minute(&since)
+            moment::format_to_minute(&since)
         );
         let confirmation = ConfirmPage {
             title: title.to_owned(),

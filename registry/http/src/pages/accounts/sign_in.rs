@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use a2a_registry_core::accounts::authentication::{authenticate_token, random_secret};
 use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::error::{AppError, RefusalReason};
+use a2a_registry_core::error::{AppError, CredentialRefusal};
 use a2a_registry_core::text;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HOST, ORIGIN, SET_COOKIE};
@@ -101,11 +101,16 @@ pub(super) fn render_sign_in_page(
         next: safe_local_path(page_state.next),
         problem: page_state
             .problem
-            .map(|problem| text::line(&problem.to_string(), text::BLOCK)),
+            .map(|problem| text::single_line(&problem.to_string(), text::BLOCK)),
         providers: context
             .providers
             .sign_in_providers()
-            .map(|one| (one.name().to_owned(), text::line(one.title(), text::LINE)))
+            .map(|one| {
+                (
+                    one.name().to_owned(),
+                    text::single_line(one.title(), text::LINE),
+                )
+            })
             .collect(),
         refused: insecure_connection_reason(request, context.config()),
     };
@@ -253,7 +258,7 @@ pub(super) fn require_secure_connection(
 ) -> Result<(), Problem> {
     match insecure_connection_reason(request, config) {
         Some(reason) => Err(Problem::new(&problem_kinds::SIGN_IN_REFUSED, reason)
-            .with_refusal(RefusalReason::Connection)),
+            .with_refusal(CredentialRefusal::Connection)),
         None => Ok(()),
     }
 }

@@ -16,10 +16,10 @@ pub(super) struct LinkView {
     pub address: Option<String>,
 }
 
-pub(super) fn link(label: &str, url: &str) -> Option<LinkView> {
+pub(super) fn labeled_link(label: &str, url: &str) -> Option<LinkView> {
     let label = label.trim();
     (!label.is_empty()).then(|| LinkView {
-        label: text::line(label, LINE),
+        label: text::single_line(label, LINE),
         address: safe_web_url(url),
     })
 }
@@ -29,10 +29,10 @@ pub(super) fn provider_link(provider: &Provider) -> Option<LinkView> {
     let url = provider.url.as_deref().unwrap_or_default();
     let organization = provider.organization.as_deref();
     let label = organization.filter(|name| !name.trim().is_empty());
-    link(label.unwrap_or(url), url)
+    labeled_link(label.unwrap_or(url), url)
 }
 
-pub(super) fn capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
+pub(super) fn describe_capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
     let labels = [
         (capabilities.streaming, "Streams responses"),
         (
@@ -52,14 +52,14 @@ pub(super) fn capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
 }
 
 /// The first named extensions, each with its link.
-pub(super) fn extensions(capabilities: &Capabilities) -> Vec<(LinkView, &Extension)> {
+pub(super) fn extension_links(capabilities: &Capabilities) -> Vec<(LinkView, &Extension)> {
     let first = capabilities.extensions.iter().take(LIST);
     first
-        .filter_map(|one| Some((link(&one.uri, &one.uri)?, one)))
+        .filter_map(|one| Some((labeled_link(&one.uri, &one.uri)?, one)))
         .collect()
 }
 
 /// Link to the search for agents with a tag.
 pub(super) fn tag_link(tag: &str) -> String {
-    crate::pages::only("tag", &tag.to_lowercase())
+    crate::pages::single_filter_link("tag", &tag.to_lowercase())
 }

@@ -9,12 +9,12 @@ use std::fmt::Write as _;
 
 use a2a_card::{AgentCard, AuthScheme, Interface, SchemeKind, UNKNOWN_BINDING, auth_requirements};
 use a2a_client::route_selection::{
-    CredentialPlacement, ProtocolBinding, Route, callable_routes, scheme_placement,
+    AgentRoute, CredentialPlacement, ProtocolBinding, callable_routes, scheme_placement,
 };
 use a2a_registry_api::Agent;
 use a2a_registry_core::agents::rendering::require_rendered_agent;
 use a2a_registry_core::agents::snippet::{
-    AgentUrls, is_route_representable, route_protocol_label, send_command,
+    AgentUrls, build_send_command, route_protocol_label, snippet_supports_route,
 };
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::text::{self, LINE};
@@ -81,7 +81,7 @@ pub(crate) async fn call_denial_reason(
     agent: &Agent,
 ) -> Option<String> {
     if !is_listed(agent) {
-        let lifecycle = text::line(agent.hit.summary.lifecycle.as_str(), LINE);
+        let lifecycle = text::single_line(agent.hit.summary.lifecycle.as_str(), LINE);
         return Some(format!(
             "The agent is {lifecycle}; only listed agents can be called from this page."
         ));
@@ -128,7 +128,7 @@ impl ConsoleView {
         };
         if let Some(reason) = reason {
             let has_address = !card.interfaces.is_empty() || agent.assumed_url.is_some();
-            let command = has_address.then(|| send_command(card, location));
+            let command = has_address.then(|| build_send_command(card, location));
             return Self::Closed { reason, command };
         }
         let mut origins: Vec<_> = callable.iter().map(|one| one.origin.clone()).collect();
@@ -140,7 +140,7 @@ impl ConsoleView {
             "interfaces": callable.iter().map(CallableInterface::script_data).collect::<Vec<_>>(),
             "streams": card.capabilities.streaming,
             "skillFirst": is_snake_case,
-            "command": send_command(card, location),
+            "command": build_send_command(card, location),
         });
         Self::Open(ConsoleData {
             warnings: agent_warnings(agent),
@@ -165,7 +165,7 @@ impl ConsoleView {
 }
 
 struct CallableInterface {
-    route: Route,
+    route: AgentRoute,
     script_binding: &'static str,
     origin: CspConnectSource,
 }
@@ -180,7 +180,7 @@ impl CallableInterface {
         if let Some(tenant) = self.route.tenant() {
             let _ = write!(words, ", tenant {tenant}");
         }
-        text::line(&words, text::ADDRESS)
+        text::single_line(&words, text::ADDRESS)
     }
 
     fn script_data(&self) -> Value {
@@ -203,7 +203,7 @@ fn callable_interfaces(card: &AgentCard) -> (Vec<CallableInterface>, Vec<String>
         else {
             continue;
         };
-        match CspConnectSource::from_url(&route.url).filter(|_| is_route_representable(&route)) {
+        match CspConnectSource::from_url(&route.url).filter(|_| snippet_supports_route(&route)) {
             Some(origin) if callable.len() < MAX_INTERFACES => callable.push(CallableInterface {
                 route,
                 script_binding: dialect,
@@ -297,11 +297,17 @@ fn credential_field(auth_scheme: &AuthScheme<'_>) -> Option<CredentialField> {
             "Complete Authorization header".to_owned(),
         ),
         Ok(Some(CredentialPlacement::HeaderKey(name))) => {
-            let label = format!("API key, sent in the header {}", text::line(&name, LINE));
+            let label = format!(
+                "API key, sent in the header {}",
+                text::single_line(&name, LINE)
+            );
             ("header", name, label)
         }
         Ok(Some(CredentialPlacement::QueryKey(name))) => {
-            let label = format!("API key, sent in the query as {}", text::line(&name, LINE));
+            let label = format!(
+                "API key, sent in the query as {}",
+                text::single_line(&name, LINE)
+            );
             ("query", name, label)
         }
         _ => return None,

@@ -1,7 +1,7 @@
 //! Diff page: the changes between two versions of an agent's card, with the importance of each.
 
 use a2a_registry_api::{Diff, Version, VersionList};
-use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_core::agents::diff::{VersionDiffQuery, agent_diff};
 use a2a_registry_core::agents::views::{agent_show, agent_versions};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
@@ -87,15 +87,15 @@ async fn load_diff_data(
 }
 
 /// Parses the query. Empty values, which forms may send, count as absent.
-fn parse_diff_query(query: &str) -> Result<DiffQuery> {
+fn parse_diff_query(query: &str) -> Result<VersionDiffQuery> {
     let invalid = |text: String| AppError::invalid("/", text);
     if query.len() > ADDRESS {
         return Err(invalid("The URL is too long.".to_owned()));
     }
-    let query: DiffQuery =
+    let query: VersionDiffQuery =
         query::parse_query(query).map_err(|problem| invalid(problem.to_string()))?;
     let non_empty = |digest: Option<String>| digest.filter(|digest| !digest.is_empty());
-    Ok(DiffQuery {
+    Ok(VersionDiffQuery {
         from: non_empty(query.from),
         to: non_empty(query.to),
     })
@@ -107,9 +107,9 @@ impl DiffPage {
         Self {
             frame,
             now,
-            name: text::line(&data.name, LINE),
+            name: text::single_line(&data.name, LINE),
             agent: data.agent,
-            importance: importance_text(&data.diff, &versions),
+            importance: diff_importance_text(&data.diff, &versions),
             diff: data.diff,
             versions,
         }
@@ -123,7 +123,7 @@ impl DiffPage {
 }
 
 /// Describes the importance of a comparison for its two versions: pending reviews and decisions.
-fn importance_text(diff: &Diff, versions: &[Version]) -> &'static str {
+fn diff_importance_text(diff: &Diff, versions: &[Version]) -> &'static str {
     let class = diff.change_class.known_value();
     if !matches!(class, Some(ChangeClass::High | ChangeClass::Critical)) {
         return change_class_description(class);
@@ -174,7 +174,7 @@ mod tests {
     fn empty_members_of_the_form_are_none_and_others_are_refused() {
         let query = parse_diff_query("from=&to=sha256%3Aab").unwrap();
         assert_eq!((query.from, query.to.as_deref()), (None, Some("sha256:ab")));
-        assert_eq!(parse_diff_query("").unwrap(), DiffQuery::default());
+        assert_eq!(parse_diff_query("").unwrap(), VersionDiffQuery::default());
         for bad in [
             "form=a",
             "from=a&from=b",

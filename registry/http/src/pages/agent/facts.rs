@@ -48,9 +48,9 @@ pub(super) fn versions_with_earlier(
     list.versions.iter().zip(earlier).take(VERSIONS)
 }
 
-pub(super) fn change_words(version: &Version) -> String {
+pub(super) fn change_class_text(version: &Version) -> String {
     match &version.change_class {
-        Some(class) => text::line(class.as_str(), LINE),
+        Some(class) => text::single_line(class.as_str(), LINE),
         None => "first card".to_owned(),
     }
 }

@@ -103,9 +103,9 @@ async fn waiver_views(context: &AppContext, record: &AgentRecord) -> Result<Vec<
         account.map_or("", |account| account.name.as_str())
     };
     let to_view = |one: &a2a_registry_store::entity::waiver::Model| WaiverView {
-        policy: text::line(&one.policy, LINE),
-        reason: text::block(&one.reason, BLOCK),
-        approver: text::line(name(one.approver_id), LINE),
+        policy: text::single_line(&one.policy, LINE),
+        reason: text::multiline_text(&one.reason, BLOCK),
+        approver: text::single_line(name(one.approver_id), LINE),
         expires: Timestamp(one.expires_at),
         counts: one.content_digest == record.version.content_digest,
     };

@@ -8,13 +8,13 @@ pub mod governance;
 pub mod page_extras;
 pub mod uptime;
 
-use a2a_card::Family;
+use a2a_card::CardFamily;
 use a2a_registry_api::limits::DEFAULT_SIMILAR_AGENTS;
 use a2a_registry_api::{Agent, FindingList, FindingView, Similar, VersionList};
 use a2a_registry_core::agents::similar::find_similar_agents;
 use a2a_registry_core::agents::snippet::{self, AgentUrls, SnippetUnavailable, Snippets};
 use a2a_registry_core::agents::views::{
-    build_agent_view, list_versions, require_visible_record, version_findings,
+    build_agent_view, list_versions, require_visible_agent_record, version_findings,
 };
 use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
@@ -86,8 +86,8 @@ struct AssumedUrlView {
 impl AssumedUrlView {
     fn for_agent(agent: &Agent, location: AgentUrls<'_>) -> Option<Self> {
         Some(Self {
-            url: text::line(agent.assumed_url.as_deref()?, text::ADDRESS),
-            command: snippet::send_command(&agent.card, location),
+            url: text::single_line(agent.assumed_url.as_deref()?, text::ADDRESS),
+            command: snippet::build_send_command(&agent.card, location),
         })
     }
 }
@@ -145,7 +145,7 @@ async fn load_agent_page_data(
         page_size: u32::try_from(VERSIONS + 1).ok(),
         page_token: None,
     };
-    let record = require_visible_record(context, caller, agent).await?;
+    let record = require_visible_agent_record(context, caller, agent).await?;
     let row = &record.agent;
     let (agent, versions, similar, background, governed) = futures::join!(
         build_agent_view(context, caller, &record),
@@ -157,7 +157,7 @@ async fn load_agent_page_data(
     let agent = agent?;
     Ok(AgentPageData {
         call_denial_reason: call_denial_reason(context, caller, &agent).await,
-        is_snake_case: record.version.wire_family == Family::Snake1.as_str(),
+        is_snake_case: record.version.wire_family == CardFamily::Snake1.as_str(),
         agent,
         versions,
         findings: version_findings(context, row, record.version.clone()).ok(),
@@ -189,12 +189,12 @@ impl AgentPage {
             frame,
             now,
             id: summary.id,
-            domain: text::line(&summary.domain, LINE),
-            domain_link: format!("/domains/{}", text::segment(&summary.domain)),
+            domain: text::single_line(&summary.domain, LINE),
+            domain_link: format!("/domains/{}", text::path_segment(&summary.domain)),
             snippets: build_agent_snippets(&agent, location, is_snake_case),
             assumed: AssumedUrlView::for_agent(&agent, location),
             console: ConsoleView::new(&agent, refused, location, is_snake_case),
-            console_script: assets::address("console.js"),
+            console_script: assets::asset_url("console.js"),
             unusual: facts::status_badges(summary),
             fetched: trust::liveness_badge(&summary.liveness, now),
             is_past_sunset: summary
@@ -203,7 +203,7 @@ impl AgentPage {
                 .is_some_and(|deprecation| deprecation.is_past_sunset(now)),
             is_listed: is_listed(&agent),
             uptime: UptimeView::new(&background.days, now),
-            versions: versions.map_err(|error| text::line(&error.public, BLOCK)),
+            versions: versions.map_err(|error| text::single_line(&error.public, BLOCK)),
             findings: findings.map(|list| list.findings).unwrap_or_default(),
             similar: similar.filter(has_similar_or_duplicates),
             report: ReportContactView::new(&config.crawler.contact, &summary.links.page),

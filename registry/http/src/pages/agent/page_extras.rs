@@ -3,7 +3,7 @@
 use a2a_registry_api::Proof;
 use a2a_registry_core::agents::collection_memberships::containing_collections;
 use a2a_registry_core::agents::records::AgentRecord;
-use a2a_registry_core::agents::views::is_own_agent;
+use a2a_registry_core::agents::views::caller_owns_agent;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::domains::domain_access::DomainAccess;
 use a2a_registry_core::domains::row_views::proof_view;
@@ -44,7 +44,7 @@ impl AgentPageExtras {
     ) -> Result<Self> {
         let store = &context.store;
         let sources: Vec<i64> = record.sources().iter().map(|source| source.id).collect();
-        let days = visit_results::source_days_by_source(store, &sources).await?;
+        let days = visit_results::daily_totals_by_source(store, &sources).await?;
         let domain = [record.agent.domain_id];
         let sees_all = caller.has_permission(Permission::SeeAll);
         let mut extras = Self {
@@ -56,7 +56,9 @@ impl AgentPageExtras {
             collections: containing_collections(context, caller, record).await?,
             ..Self::default()
         };
-        if !(sees_all || record.is_listed() || is_own_agent(context, caller, &record.agent).await?)
+        if !(sees_all
+            || record.is_listed()
+            || caller_owns_agent(context, caller, &record.agent).await?)
         {
             return Ok(extras);
         }
@@ -71,7 +73,7 @@ impl AgentPageExtras {
             .first()
             .filter(|row| row.vouched_owner_at(now).is_some());
         let vouched_until = vouched.and_then(|row| row.vouched_until).map(Timestamp);
-        let owner = owner.first().and_then(|row| row.owner_at(now));
+        let owner = owner.first().and_then(|row| row.domain_owner_at(now));
         if let Some(owner) = owner.filter(|owner| sees_all || caller.is_account(Some(*owner))) {
             let account = accounts::accounts_by_ids(store, &[owner]).await?.pop();
             extras.owner = account.map(|account| account.name);

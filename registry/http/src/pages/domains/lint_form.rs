@@ -70,7 +70,7 @@ async fn lint_pasted_card(
 }
 
 /// Number of findings by severity, such as "2 errors, 1 warning".
-pub(super) fn summary(findings: &[FindingView]) -> String {
+pub(super) fn lint_findings_summary(findings: &[FindingView]) -> String {
     let kinds = [
         ("error", "errors"),
         ("warning", "warnings"),

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use a2a_crawler::foreign_text::MAX_SUMMARY;
 use a2a_registry_api::limits::{MAX_REASON, MAX_VOUCH_DAYS};
 use a2a_registry_api::{DomainView, SourceView};
-use a2a_registry_core::agents::views::{agent_show, is_own_agent};
+use a2a_registry_core::agents::views::{agent_show, caller_owns_agent};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::domains::verify::domain_verify;
@@ -30,7 +30,7 @@ use a2a_registry_store::reviews::open_reviews_by_agent;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
-use owner_vouch::OwnerVouchForm;
+use owner_vouch::OwnerVouchFormView;
 use parts::AgentLinkView;
 use progress::DomainProgressView;
 use serde::Deserialize;
@@ -58,7 +58,7 @@ pub(crate) struct DomainPage {
     view: DomainView,
     standing: DomainProgressView,
     /// Form for admins, if the host cannot be proved.
-    owner_vouch_form: Option<OwnerVouchForm>,
+    owner_vouch_form: Option<OwnerVouchFormView>,
     verify: String,
     /// Reason why the domain cannot be proved, unless a step shows it or an admin vouches for the owner.
     no_challenge: Option<String>,
@@ -111,7 +111,7 @@ pub(crate) async fn show_domain(
 ) -> HttpResponse {
     let frame = Frame::for_visitor(context.config(), "domain", &visitor);
     let caller = &visitor.caller;
-    let reload_count = parse_reload_count(request.query_string());
+    let reload_count = parse_page_reload_count(request.query_string());
     match domain_show(&context, caller, &domain).await {
         Ok(view) => {
             let page = DomainPage::load(&context, &visitor, view, reload_count).await;
@@ -140,22 +140,22 @@ pub(crate) async fn verify_domain(
     form: PermittedForm<Register, VerifyDomainForm>,
 ) -> HandlerResult {
     domain_verify(&form.context, &form.visitor.caller, &domain).await?;
-    let here = format!("/domains/{}#ownership", text::segment(&domain));
+    let here = format!("/domains/{}#ownership", text::path_segment(&domain));
     Ok(crate::pages::see_other(&here))
 }
 
 /// Page of a domain that this caller has just registered.
-pub(crate) async fn registered_page(
+pub(crate) async fn registered_domain_page(
     context: &AppContext,
     caller: &Caller,
     view: DomainView,
     under_way: bool,
 ) -> HttpResponse {
     let frame = Frame::new(context.config(), "register");
-    let agent_rows = load_agent_rows(context, caller, &view, LIST).await;
+    let agent_rows = load_domain_agent_rows(context, caller, &view, LIST).await;
     let registered_now = RegistrationNotice {
         under_way,
-        link: format!("/domains/{}?wait=1", text::segment(&view.domain)),
+        link: format!("/domains/{}?wait=1", text::path_segment(&view.domain)),
         command: domain_show_command(&view.domain, &context.config().public_url()),
     };
     let mut page = DomainPage::new(frame, view, agent_rows, None, context.now());
@@ -173,7 +173,7 @@ fn domain_show_command(domain: &str, registry: &str) -> String {
 
 /// Loads the domain's agents that this caller may see. They come from the database, because the index may not yet have
 /// an agent that the first visit has just found.
-async fn load_agent_rows(
+async fn load_domain_agent_rows(
     context: &AppContext,
     caller: &Caller,
     view: &DomainView,
@@ -216,7 +216,9 @@ async fn find_open_reviews(
         let Some(row) = row.filter(|_| review.kind == ReviewKind::Admission) else {
             continue;
         };
-        if caller.has_permission(Permission::SeeAll) || is_own_agent(context, caller, row).await? {
+        if caller.has_permission(Permission::SeeAll)
+            || caller_owns_agent(context, caller, row).await?
+        {
             review_by_agent.insert(row.id, review.id);
         }
     }
@@ -224,18 +226,18 @@ async fn find_open_reviews(
 }
 
 /// Parses the number of reloads so far; `None` if the page does not wait.
-fn parse_reload_count(query: &str) -> Option<u32> {
+fn parse_page_reload_count(query: &str) -> Option<u32> {
     query.strip_prefix("wait=")?.parse().ok()
 }
 
 /// Makes the page reload again, unless it has reached [`MAX_RELOADS`].
-fn schedule_reload(frame: &mut Frame, domain: &str, reload_count: Option<u32>) -> bool {
+fn schedule_page_reload(frame: &mut Frame, domain: &str, reload_count: Option<u32>) -> bool {
     let Some(count) = reload_count.filter(|count| (1..=MAX_RELOADS).contains(count)) else {
         return false;
     };
     frame.refresh = Some(format!(
         "/domains/{}?wait={}",
-        text::segment(domain),
+        text::path_segment(domain),
         count + 1
     ));
     true
@@ -243,10 +245,10 @@ fn schedule_reload(frame: &mut Frame, domain: &str, reload_count: Option<u32>) -
 
 impl UnknownDomainPage {
     fn new(mut frame: Frame, domain: &str, reload_count: Option<u32>, registry: &str) -> Self {
-        let waiting = schedule_reload(&mut frame, domain, reload_count);
+        let waiting = schedule_page_reload(&mut frame, domain, reload_count);
         Self {
             frame,
-            domain: text::line(domain, LINE),
+            domain: text::single_line(domain, LINE),
             waiting,
             command: domain_show_command(domain, registry),
         }
@@ -261,8 +263,8 @@ impl DomainPage {
         reload_count: Option<u32>,
     ) -> Self {
         let frame = Frame::for_visitor(context.config(), "domain", visitor);
-        let names = load_agent_rows(context, &visitor.caller, &view, LIST).await;
-        let form = OwnerVouchForm::for_caller(&view, &visitor.caller);
+        let names = load_domain_agent_rows(context, &visitor.caller, &view, LIST).await;
+        let form = OwnerVouchFormView::for_caller(&view, &visitor.caller);
         let mut page = Self::new(frame, view, names, reload_count, context.now());
         page.owner_vouch_form = form;
         let mut steps = page.standing.steps.iter_mut();
@@ -284,7 +286,7 @@ impl DomainPage {
         // Attempts are hidden from some callers, but the state of a source is not.
         let under_way = view.sources.iter().any(|source| source.state == NEW);
         let waiting = (under_way || view.agents.is_empty())
-            && schedule_reload(&mut frame, &view.domain, reload_count);
+            && schedule_page_reload(&mut frame, &view.domain, reload_count);
         let standing = DomainProgressView::new(&view, &agent_rows);
         let agents = view.agents.iter().take(LIST);
         let not_listed = view.not_listed.iter().take(LIST);
@@ -296,7 +298,7 @@ impl DomainPage {
                 .no_challenge
                 .as_deref()
                 .filter(|_| standing.steps.is_empty() && view.owner_vouch.is_none())
-                .map(|reason| text::line(reason, ADDRESS)),
+                .map(|reason| text::single_line(reason, ADDRESS)),
             standing,
             registered_now: None,
             owner_vouch_form: None,
@@ -305,7 +307,7 @@ impl DomainPage {
                 a2a_registry_core::text::quote::shell_word(&view.domain)
             ),
             not_listed: not_listed
-                .map(|reason| text::line(&remove_agent_ids(reason, &view.agents), BLOCK))
+                .map(|reason| text::single_line(&remove_agent_ids(reason, &view.agents), BLOCK))
                 .collect(),
             agents: agents
                 .map(|id| AgentLinkView::new(&id.to_string(), &agent_rows))
@@ -322,10 +324,10 @@ impl DomainPage {
     }
 
     /// Whether there are fetch results that this caller may not see.
-    fn hides_results(&self) -> bool {
+    fn hides_fetch_results(&self) -> bool {
         self.sources(false).into_iter().any(|source| {
             let is_fetched = source.state != NEW && source.state != SourceState::Recorded;
-            is_fetched && parts::attempts(source).is_empty()
+            is_fetched && parts::latest_fetch_attempts(source).is_empty()
         })
     }
 }
@@ -345,23 +347,23 @@ mod tests {
 
     #[test]
     fn a_page_reloads_itself_so_often_and_no_more() {
-        assert_eq!(parse_reload_count("wait=3"), Some(3));
+        assert_eq!(parse_page_reload_count("wait=3"), Some(3));
         for other in ["", "wait=", "wait=-1", "wait=1&x", "wait=99999999999"] {
-            assert_eq!(parse_reload_count(other), None, "{other}");
+            assert_eq!(parse_page_reload_count(other), None, "{other}");
         }
         let mut frame = Frame::new(&a2a_registry_core::config::Config::default(), "domain");
-        assert!(schedule_reload(
+        assert!(schedule_page_reload(
             &mut frame,
             "a.example:8443",
             Some(MAX_RELOADS)
         ));
         let last = format!("/domains/a.example:8443?wait={}", MAX_RELOADS + 1);
         assert_eq!(frame.refresh.as_deref(), Some(last.as_str()));
-        assert!(!schedule_reload(
+        assert!(!schedule_page_reload(
             &mut frame,
             "a.example",
             Some(MAX_RELOADS + 1)
         ));
-        assert!(!schedule_reload(&mut frame, "a.example", Some(0)));
+        assert!(!schedule_page_reload(&mut frame, "a.example", Some(0)));
     }
 }

@@ -5,7 +5,7 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::text::{self, LINE};
 use a2a_registry_core::visibility::caller::Caller;
 
-use crate::pages::domains::load_agent_rows;
+use crate::pages::domains::load_domain_agent_rows;
 use crate::pages::domains::parts::AgentLinkView;
 use crate::pages::domains::progress::DomainProgressView;
 
@@ -27,13 +27,13 @@ impl MyDomainView {
         view: &DomainView,
         limit: usize,
     ) -> Self {
-        let agent_rows = load_agent_rows(context, caller, view, limit).await;
+        let agent_rows = load_domain_agent_rows(context, caller, view, limit).await;
         let progress = DomainProgressView::new(view, &agent_rows);
         let next = progress.steps.into_iter().find(|step| step.next);
         let ids = view.agents.iter().take(limit);
         Self {
-            name: text::line(&view.domain, LINE),
-            link: format!("/domains/{}", text::segment(&view.domain)),
+            name: text::single_line(&view.domain, LINE),
+            link: format!("/domains/{}", text::path_segment(&view.domain)),
             tone: progress.tone,
             sentence: progress.sentence,
             next: next.map(|step| format!("{}: {}", step.title, step.text)),

@@ -4,7 +4,7 @@ use a2a_registry_api::limits::DEFAULT_VOUCH_DAYS;
 use a2a_registry_api::{DomainView, NewOwnerVouch};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::domains::actions::domain_show;
-use a2a_registry_core::domains::owner_vouch::{owner_vouch_end, owner_vouch_set};
+use a2a_registry_core::domains::owner_vouch::{vouch_for_domain_owner, withdraw_owner_vouch};
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::text::{self, BLOCK};
 use a2a_registry_core::visibility::caller::Caller;
@@ -19,7 +19,7 @@ use crate::requests::auth::Administer;
 use crate::requests::forms::{FormFields, PermittedForm};
 use crate::requests::path_parameters::DomainRef;
 
-pub(crate) struct OwnerVouchForm {
+pub(crate) struct OwnerVouchFormView {
     pub summary: &'static str,
     pub problem: Option<String>,
     pub account: String,
@@ -85,7 +85,7 @@ async fn vouch_for_owner(
         // An invalid number is rejected like 0.
         expires_in_days: Some(fields.days.trim().parse().unwrap_or(0)),
     };
-    owner_vouch_set(context, caller, domain, &vouch).await
+    vouch_for_domain_owner(context, caller, domain, &vouch).await
 }
 
 /// Ends the vouch, and redirects to the domain.
@@ -98,16 +98,16 @@ pub(crate) async fn end_owner_vouch(
             "Select the checkbox to confirm that the vouch ends, and submit the form again.";
         return Err(AppError::invalid("/confirmed", detail).into());
     }
-    owner_vouch_end(&form.context, &form.visitor.caller, &domain).await?;
+    withdraw_owner_vouch(&form.context, &form.visitor.caller, &domain).await?;
     Ok(redirect_to_ownership(&domain))
 }
 
 fn redirect_to_ownership(domain: &str) -> HttpResponse {
-    let here = format!("/domains/{}#ownership", text::segment(domain));
+    let here = format!("/domains/{}#ownership", text::path_segment(domain));
     crate::pages::see_other(&here)
 }
 
-impl OwnerVouchForm {
+impl OwnerVouchFormView {
     /// Form for a caller who may vouch, for a host that cannot be proved.
     pub fn for_caller(view: &DomainView, caller: &Caller) -> Option<Self> {
         let fits = view.no_challenge.is_some() && caller.has_permission(Permission::Administer);
@@ -125,7 +125,7 @@ impl OwnerVouchForm {
 
     /// Shows why the form was rejected, and keeps its input. The checkbox must be selected again for each submission.
     fn show_problem(&mut self, problem: &Problem, fields: SetOwnerVouchForm) {
-        self.problem = Some(text::line(&problem.to_string(), BLOCK));
+        self.problem = Some(text::single_line(&problem.to_string(), BLOCK));
         self.account = fields.account;
         self.reason = fields.reason;
         self.days = fields.days;

@@ -21,39 +21,43 @@ pub(crate) struct AgentLinkView {
 }
 
 /// Location of the record or file that proves the domain.
-pub(super) fn place(challenge: &Challenge) -> &str {
+pub(super) fn challenge_location(challenge: &Challenge) -> &str {
     let place = challenge.name.as_deref().or(challenge.url.as_deref());
     place.unwrap_or_default()
 }
 
-pub(super) fn content(challenge: &Challenge) -> &str {
+pub(super) fn challenge_content(challenge: &Challenge) -> &str {
     let content = challenge.value.as_deref().or(challenge.body.as_deref());
     content.unwrap_or_default()
 }
 
-pub(super) fn card_url(source: &SourceView) -> String {
-    text::line(source.card_url.as_ref().unwrap_or(&source.url), ADDRESS / 4)
+pub(super) fn source_card_url(source: &SourceView) -> String {
+    text::single_line(source.card_url.as_ref().unwrap_or(&source.url), ADDRESS / 4)
 }
 
 /// Latest requests of a source, newest first.
-pub(super) fn attempts(source: &SourceView) -> Vec<&AttemptView> {
+pub(super) fn latest_fetch_attempts(source: &SourceView) -> Vec<&AttemptView> {
     let all = source.last_attempt.iter().chain(&source.attempts);
     all.take(MAX_ATTEMPTS).collect()
 }
 
-pub(super) fn outcome(attempt: &AttemptView) -> String {
-    text::line(&attempt.outcome.replace('_', " "), LINE)
+pub(super) fn fetch_outcome_text(attempt: &AttemptView) -> String {
+    text::single_line(&attempt.outcome.replace('_', " "), LINE)
 }
 
 /// Duration of a request, and how the cached copy was used.
-pub(super) fn aside(attempt: &AttemptView) -> String {
+pub(super) fn fetch_details_text(attempt: &AttemptView) -> String {
     match &attempt.cache {
-        Some(cache) => format!("{} ms, {}", attempt.elapsed_ms, text::line(cache, LINE)),
+        Some(cache) => format!(
+            "{} ms, {}",
+            attempt.elapsed_ms,
+            text::single_line(cache, LINE)
+        ),
         None => format!("{} ms", attempt.elapsed_ms),
     }
 }
 
-pub(super) fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
+pub(super) fn source_kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
     match kind.known_value() {
         Some(SourceKind::WellKnown) => "well-known path",
         Some(SourceKind::Url) => "card URL",
@@ -65,7 +69,7 @@ pub(super) fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
 }
 
 /// State of a source in words.
-pub(super) fn state_words(state: &OpenEnum<SourceState>) -> String {
+pub(super) fn source_state_text(state: &OpenEnum<SourceState>) -> String {
     let words = match state.known_value() {
         Some(SourceState::New) => "new",
         Some(SourceState::Recorded) => "recorded",
@@ -73,12 +77,12 @@ pub(super) fn state_words(state: &OpenEnum<SourceState>) -> String {
         Some(SourceState::Stale) => "last fetch failed",
         Some(SourceState::Gone) => "unreachable",
         Some(SourceState::Absent) => "nothing there",
-        None => return text::line(state.as_str(), LINE),
+        None => return text::single_line(state.as_str(), LINE),
     };
     words.to_owned()
 }
 
-pub(super) fn state_tone(state: &OpenEnum<SourceState>) -> &'static str {
+pub(super) fn source_state_tone(state: &OpenEnum<SourceState>) -> &'static str {
     match state.known_value() {
         Some(SourceState::Fresh) => "good",
         Some(SourceState::Stale) => "warn",
@@ -87,7 +91,7 @@ pub(super) fn state_tone(state: &OpenEnum<SourceState>) -> &'static str {
     }
 }
 
-pub(super) fn validators(source: &SourceView) -> Option<&'static str> {
+pub(super) fn cache_validator_names(source: &SourceView) -> Option<&'static str> {
     let validators = source.validators?;
     match (validators.etag, validators.last_modified) {
         (true, true) => Some("ETag and Last-Modified"),
@@ -110,8 +114,8 @@ impl AgentLinkView {
         });
         Self {
             link: (!hidden).then(|| format!("/agents/{id}/")),
-            name: text::line(row.map_or(id, |agent| &agent.name), LINE),
-            description: text::line(row.map_or("", |agent| &agent.description), 200),
+            name: text::single_line(row.map_or(id, |agent| &agent.name), LINE),
+            description: text::single_line(row.map_or("", |agent| &agent.description), 200),
             badge: lifecycle.and_then(trust::lifecycle_badge),
         }
     }

@@ -53,14 +53,14 @@ impl ProgressStepView {
 impl DomainProgressView {
     /// Progress of a domain with these agents, from the caller's view of the domain.
     pub fn new(view: &DomainView, agents: &[DomainAgentRow]) -> Self {
-        let (tone, sentence) = status_tone_and_sentence(view, agents);
+        let (tone, sentence) = domain_tone_and_sentence(view, agents);
         let is_manager =
             view.complete || !view.challenges.is_empty() || view.sources.iter().any(|one| one.own);
         Self {
             tone,
             sentence,
             steps: if is_manager {
-                progress_steps(view, agents)
+                domain_progress_steps(view, agents)
             } else {
                 Vec::new()
             },
@@ -92,7 +92,7 @@ fn agent_count_text(count: usize) -> String {
     }
 }
 
-fn status_tone_and_sentence(
+fn domain_tone_and_sentence(
     view: &DomainView,
     agents: &[DomainAgentRow],
 ) -> (&'static str, String) {
@@ -148,13 +148,13 @@ fn is_registration_only(source: &SourceView) -> bool {
     source.state == SourceState::Recorded
 }
 
-fn progress_steps(view: &DomainView, agents: &[DomainAgentRow]) -> Vec<ProgressStepView> {
-    let registered = moment::minute(&view.created_at);
+fn domain_progress_steps(view: &DomainView, agents: &[DomainAgentRow]) -> Vec<ProgressStepView> {
+    let registered = moment::format_to_minute(&view.created_at);
     let mut steps = vec![
         ProgressStepView::new(true, "Registered", format!("on {registered}.")),
-        fetch_step(view),
-        proof_step(view),
-        approval_step(agents),
+        fetch_progress_step(view),
+        proof_progress_step(view),
+        approval_progress_step(agents),
     ];
     if let Some(next) = steps.iter_mut().find(|step| step.is_open()) {
         next.next = true;
@@ -162,7 +162,7 @@ fn progress_steps(view: &DomainView, agents: &[DomainAgentRow]) -> Vec<ProgressS
     steps
 }
 
-fn fetch_step(view: &DomainView) -> ProgressStepView {
+fn fetch_progress_step(view: &DomainView) -> ProgressStepView {
     let cards = view
         .sources
         .iter()
@@ -182,7 +182,7 @@ fn fetch_step(view: &DomainView) -> ProgressStepView {
                 .iter()
                 .filter(|source| !is_catalog_source(source) && source.state != SourceState::New)
                 .take(3)
-                .map(|source| text::line(&source.url, ADDRESS / 4))
+                .map(|source| text::single_line(&source.url, ADDRESS / 4))
                 .collect();
             match urls.is_empty() {
                 true => "No card has been found yet.".to_owned(),
@@ -198,20 +198,20 @@ fn fetch_step(view: &DomainView) -> ProgressStepView {
     ProgressStepView::new(done, "Card fetched", text)
 }
 
-fn proof_step(view: &DomainView) -> ProgressStepView {
+fn proof_progress_step(view: &DomainView) -> ProgressStepView {
     let done = view.state == DomainState::Verified;
     let text = match (view.state.known_value(), view.proofs.first(), &view.no_challenge) {
         (Some(DomainState::Verified), Some(proof), _) => format!(
             "by {} on {}.",
-            trust::proof_words(&proof.method),
-            moment::minute(&proof.at)
+            trust::proof_method_phrase(&proof.method),
+            moment::format_to_minute(&proof.at)
         ),
         (Some(DomainState::Verified), None, _) => "and the proof is valid.".to_owned(),
         (Some(DomainState::OptedOut), ..) => "The domain has opted out.".to_owned(),
         (_, _, Some(_)) if view.owner_vouch.is_some() => {
             "The domain cannot be proved; an admin vouches for its owner.".to_owned()
         }
-        (_, _, Some(reason)) => text::line(reason, ADDRESS),
+        (_, _, Some(reason)) => text::single_line(reason, ADDRESS),
         (Some(DomainState::Lapsed), ..) => {
             "The proof is no longer valid. Publish one of the records again.".to_owned()
         }
@@ -229,7 +229,7 @@ fn proof_step(view: &DomainView) -> ProgressStepView {
     }
 }
 
-fn approval_step(agents: &[DomainAgentRow]) -> ProgressStepView {
+fn approval_progress_step(agents: &[DomainAgentRow]) -> ProgressStepView {
     let listed = agents.iter().filter(|agent| is_agent_listed(agent)).count();
     let pending_agents: Vec<&DomainAgentRow> = agents
         .iter()
@@ -243,7 +243,7 @@ fn approval_step(agents: &[DomainAgentRow]) -> ProgressStepView {
             format!(
                 "{} was rejected. Its submitter and owner can see the reason. Publish a changed card to get a new \
                  decision.",
-                text::line(name, LINE)
+                text::single_line(name, LINE)
             )
         }
         (0, []) => {
@@ -252,7 +252,7 @@ fn approval_step(agents: &[DomainAgentRow]) -> ProgressStepView {
         }
         (0, [one]) => format!(
             "{} is waiting for review: a rule or a curator must decide.",
-            text::line(&one.name, LINE)
+            text::single_line(&one.name, LINE)
         ),
         (0, several) => format!("{} agents are waiting for review.", several.len()),
         (_, []) => format!("{} in the search.", agent_count_text(listed)),
@@ -271,7 +271,11 @@ fn approval_step(agents: &[DomainAgentRow]) -> ProgressStepView {
     };
     ProgressStepView {
         link,
-        ..ProgressStepView::new(listed > 0, "Reviewed and listed", text::line(&text, BLOCK))
+        ..ProgressStepView::new(
+            listed > 0,
+            "Reviewed and listed",
+            text::single_line(&text, BLOCK),
+        )
     }
 }
 

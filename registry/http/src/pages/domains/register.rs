@@ -89,7 +89,7 @@ pub(crate) async fn submit_registration(
     match outcome {
         Ok((caller, view)) => {
             let (view, under_way) = await_first_visit(&context, &caller, view).await;
-            crate::pages::domains::registered_page(&context, &caller, view, under_way).await
+            crate::pages::domains::registered_domain_page(&context, &caller, view, under_way).await
         }
         Err(problem) => {
             crate::pages::log_problem(&problem);
@@ -118,13 +118,13 @@ pub(crate) async fn submit_registration_signed_in(
 ) -> HttpResponse {
     let SignedInRegisterForm { target, approve } = &form.fields;
     let registered = async {
-        let target = parse_target(target)?;
+        let target = parse_registration_target(target)?;
         let what = to_registration(target, approve.is_some());
         register::register_domain(&form.context, &form.visitor.caller, &what).await
     };
     match registered.await {
         Ok(view) => {
-            let link = format!("/domains/{}?wait=1", text::segment(&view.domain));
+            let link = format!("/domains/{}?wait=1", text::path_segment(&view.domain));
             crate::pages::see_other(&link)
         }
         Err(error) => {
@@ -140,7 +140,7 @@ pub(crate) async fn submit_registration_signed_in(
     }
 }
 
-fn parse_target(target: &str) -> Result<&str> {
+fn parse_registration_target(target: &str) -> Result<&str> {
     match target.trim() {
         "" => Err(AppError::invalid(
             "/target",
@@ -191,7 +191,7 @@ async fn register_from_form(
     request: &HttpRequest,
     form: &RegisterForm,
 ) -> Result<(Caller, DomainView), Problem> {
-    let target = parse_target(&form.target)?;
+    let target = parse_registration_target(&form.target)?;
     let token = form.token.trim();
     let caller = if token.is_empty() {
         Caller::default()
@@ -251,7 +251,7 @@ impl RegisterPage {
 
 /// Converts a phrase to a sentence with a capital letter and a period.
 pub(crate) fn to_sentence(words: &str) -> String {
-    let words = text::line(words, 1_000);
+    let words = text::single_line(words, 1_000);
     let mut characters = words.chars();
     let begun: String = match characters.next() {
         Some(first) => first.to_uppercase().chain(characters).collect(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use a2a_registry_api::{DryRun, DryRunCount};
 use a2a_registry_core::agents::agent_names::{AgentNameView, load_agent_names};
-use a2a_registry_core::policies::dry_run::policy_dry_run;
+use a2a_registry_core::policies::dry_run::load_policy_dry_run;
 use a2a_registry_core::text::{self, LINE};
 use actix_web::http::StatusCode;
 use askama::Template;
@@ -28,11 +28,11 @@ pub(crate) async fn show_dry_run(
     visitor: PermittedVisitor<SeeAll>,
     policy: PolicyRef,
 ) -> HandlerResult {
-    let dry_run = policy_dry_run(&visitor.context, &visitor.caller, &policy.0).await?;
+    let dry_run = load_policy_dry_run(&visitor.context, &visitor.caller, &policy.0).await?;
     let agents = dry_run
         .resources
         .iter()
-        .filter_map(parse_agent_id)
+        .filter_map(dry_run_agent_id)
         .collect();
     let names = load_agent_names(&visitor.context, agents).await?;
     let frame = Frame::for_visitor(visitor.context.config(), "policies", &visitor);
@@ -45,18 +45,18 @@ pub(crate) async fn show_dry_run(
 }
 
 /// Agent that the decision was about; `None` for a domain.
-fn parse_agent_id(resource: &DryRunCount) -> Option<Uuid> {
+fn dry_run_agent_id(resource: &DryRunCount) -> Option<Uuid> {
     Uuid::try_parse(&resource.name).ok()
 }
 
 impl DryRunPage {
-    fn resource(&self, resource: &DryRunCount) -> AgentNameView {
-        match parse_agent_id(resource) {
+    fn resource_name(&self, resource: &DryRunCount) -> AgentNameView {
+        match dry_run_agent_id(resource) {
             Some(id) => AgentNameView::new(id, &self.names),
             None => AgentNameView {
                 // A rejected registration has no page to link to.
                 link: None,
-                name: text::line(&resource.name, LINE),
+                name: text::single_line(&resource.name, LINE),
             },
         }
     }

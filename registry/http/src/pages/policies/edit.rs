@@ -15,7 +15,7 @@ use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
 use crate::pages::moment;
 use crate::pages::policies::edit_form::{
-    EditorAction, EditorOutcome, PolicyEditForm, PolicySetDraft,
+    PolicyEditForm, PolicyEditorAction, PolicyEditorOutcome, PolicySetDraft,
 };
 use crate::pages::policies::set::{PolicyTemplateView, policy_template_views};
 use crate::problems::problem::Problem;
@@ -31,7 +31,7 @@ const VISIBLE_LINES: std::ops::RangeInclusive<usize> = 4..=24;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct EditorParams {
+struct PolicyEditorParams {
     template: String,
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn show_policy_editor(
     visitor: PermittedVisitor<Administer>,
     request: HttpRequest,
 ) -> HandlerResult {
-    let params: EditorParams = query::parse_query(request.query_string())?;
+    let params: PolicyEditorParams = query::parse_query(request.query_string())?;
     let mut draft = PolicySetDraft::load_newest(&visitor.context, &visitor.caller).await?;
     let adds = !params.template.is_empty();
     if adds {
@@ -95,7 +95,10 @@ pub(crate) async fn submit_policy_editor(
     form: PermittedForm<Administer, PolicyEditForm>,
 ) -> HandlerResult {
     let (action, mut draft) = form.fields.parse()?;
-    let changes_nothing = matches!(action, EditorAction::Check | EditorAction::Format);
+    let changes_nothing = matches!(
+        action,
+        PolicyEditorAction::Check | PolicyEditorAction::Format
+    );
     let result = draft
         .run_action(&form.context, &form.visitor.caller, action)
         .await;
@@ -106,7 +109,7 @@ pub(crate) async fn submit_policy_editor(
             let problem = Problem::from(error);
             crate::pages::log_problem(&problem);
             let mut page = PolicyEditorPage::new(frame, &draft, &[], form.context.now());
-            page.problem = Some(text::line(&problem.to_string(), BLOCK));
+            page.problem = Some(text::single_line(&problem.to_string(), BLOCK));
             return Ok(crate::pages::render_page(problem.kind().status, &page));
         }
     };
@@ -116,20 +119,20 @@ pub(crate) async fn submit_policy_editor(
         false => StatusCode::BAD_REQUEST,
     };
     match outcome {
-        EditorOutcome::Updated => {}
-        EditorOutcome::PolicyAdded => page.focus_last_policy(true),
-        EditorOutcome::Valid => page.good = Some("No policy has an error."),
-        EditorOutcome::Formatted if faults.is_empty() => page.good = Some("Formatted."),
-        EditorOutcome::Formatted => {}
-        EditorOutcome::Previewed(preview) => page.preview = Some(preview),
-        EditorOutcome::NeedsConfirmation(preview, dropped) => {
+        PolicyEditorOutcome::Updated => {}
+        PolicyEditorOutcome::PolicyAdded => page.focus_last_policy(true),
+        PolicyEditorOutcome::Valid => page.good = Some("No policy has an error."),
+        PolicyEditorOutcome::Formatted if faults.is_empty() => page.good = Some("Formatted."),
+        PolicyEditorOutcome::Formatted => {}
+        PolicyEditorOutcome::Previewed(preview) => page.preview = Some(preview),
+        PolicyEditorOutcome::NeedsConfirmation(preview, dropped) => {
             page.require_confirmation(preview, &dropped)
         }
-        EditorOutcome::Conflict(newest) => {
+        PolicyEditorOutcome::Conflict(newest) => {
             status = StatusCode::PRECONDITION_FAILED;
             page.lost = Some(newest);
         }
-        EditorOutcome::Applied => {
+        PolicyEditorOutcome::Applied => {
             return Ok(crate::pages::see_other("/policies"));
         }
     }
@@ -137,7 +140,7 @@ pub(crate) async fn submit_policy_editor(
 }
 
 /// Page on which a draft is confirmed before it is put in force.
-pub(super) fn confirmation_response(
+pub(super) fn policy_confirmation_response(
     context: &AppContext,
     visitor: &Visitor,
     draft: &PolicySetDraft,
@@ -181,7 +184,7 @@ impl PolicyEditorPage {
             now,
             seen: draft.base_number,
             faulty: faulty
-                .map(|(index, field)| (index, text::line(&field.id, LINE)))
+                .map(|(index, field)| (index, text::single_line(&field.id, LINE)))
                 .collect(),
             policies: fields,
             reason: draft.reason.clone(),
@@ -198,7 +201,10 @@ impl PolicyEditorPage {
     /// Shows what the set would change, and a button to confirm.
     fn require_confirmation(&mut self, preview: PolicyPreview, dropped: &[String]) {
         self.confirmation = Some(PolicyConfirmationView {
-            gone: dropped.iter().map(|id| text::line(id, LINE)).collect(),
+            gone: dropped
+                .iter()
+                .map(|id| text::single_line(id, LINE))
+                .collect(),
             hides_all: preview.hides_every_agent,
             token: preview.token.clone(),
         });
@@ -206,7 +212,7 @@ impl PolicyEditorPage {
     }
 
     /// Whether more agents are gained or lost than the listed ones.
-    fn has_more(count: &u64, agents: &[PreviewedAgent]) -> bool {
+    fn has_more_agents(count: &u64, agents: &[PreviewedAgent]) -> bool {
         *count > agents.len() as u64
     }
 

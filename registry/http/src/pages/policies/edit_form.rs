@@ -47,7 +47,7 @@ pub(super) struct PolicySetDraft {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum EditorAction {
+pub(super) enum PolicyEditorAction {
     Add(String),
     Remove(usize),
     Format,
@@ -62,7 +62,7 @@ pub(super) enum EditorAction {
 
 /// Result of an action.
 #[derive(Debug)]
-pub(super) enum EditorOutcome {
+pub(super) enum PolicyEditorOutcome {
     /// The draft was changed or checked.
     Updated,
     /// A policy was added at the end.
@@ -80,20 +80,20 @@ pub(super) enum EditorOutcome {
 }
 
 impl PolicyEditForm {
-    pub(super) fn parse(self) -> Result<(EditorAction, PolicySetDraft)> {
+    pub(super) fn parse(self) -> Result<(PolicyEditorAction, PolicySetDraft)> {
         let invalid = |member: &str| AppError::invalid(member, "This form has no valid action.");
         let action = match (self.act.split_once(' '), self.act.as_str()) {
-            (_, "add") => EditorAction::Add(self.template),
-            (_, "format") => EditorAction::Format,
-            (_, "check") => EditorAction::Check,
-            (_, "preview") => EditorAction::Preview,
-            (_, "apply") => EditorAction::Apply,
-            (_, "confirm") => EditorAction::Confirm,
+            (_, "add") => PolicyEditorAction::Add(self.template),
+            (_, "format") => PolicyEditorAction::Format,
+            (_, "check") => PolicyEditorAction::Check,
+            (_, "preview") => PolicyEditorAction::Preview,
+            (_, "apply") => PolicyEditorAction::Apply,
+            (_, "confirm") => PolicyEditorAction::Confirm,
             (Some(("remove", index)), _) => {
-                EditorAction::Remove(index.parse().map_err(|_| invalid("/act"))?)
+                PolicyEditorAction::Remove(index.parse().map_err(|_| invalid("/act"))?)
             }
             (Some(("go-on", number)), _) => {
-                EditorAction::Continue(number.parse().map_err(|_| invalid("/act"))?)
+                PolicyEditorAction::Continue(number.parse().map_err(|_| invalid("/act"))?)
             }
             _ => return Err(invalid("/act")),
         };
@@ -114,7 +114,7 @@ impl PolicyEditForm {
                 })
                 .collect(),
             reason: self.reason,
-            preview_token: Some(self.preview).filter(|_| action == EditorAction::Confirm),
+            preview_token: Some(self.preview).filter(|_| action == PolicyEditorAction::Confirm),
         };
         Ok((action, draft))
     }
@@ -217,43 +217,43 @@ impl PolicySetDraft {
         &mut self,
         context: &AppContext,
         caller: &Caller,
-        action: EditorAction,
-    ) -> Result<(EditorOutcome, Vec<PolicyError>)> {
+        action: PolicyEditorAction,
+    ) -> Result<(PolicyEditorOutcome, Vec<PolicyError>)> {
         match &action {
-            EditorAction::Add(template) => {
+            PolicyEditorAction::Add(template) => {
                 self.add_policy(template)?;
-                return Ok((EditorOutcome::PolicyAdded, Vec::new()));
+                return Ok((PolicyEditorOutcome::PolicyAdded, Vec::new()));
             }
-            EditorAction::Remove(index) => {
+            PolicyEditorAction::Remove(index) => {
                 if *index < self.policies.len() {
                     self.policies.remove(*index);
                 }
-                return Ok((EditorOutcome::Updated, Vec::new()));
+                return Ok((PolicyEditorOutcome::Updated, Vec::new()));
             }
-            EditorAction::Continue(number) => self.base_number = *number,
-            EditorAction::Format
-            | EditorAction::Check
-            | EditorAction::Preview
-            | EditorAction::Apply
-            | EditorAction::Confirm => {}
+            PolicyEditorAction::Continue(number) => self.base_number = *number,
+            PolicyEditorAction::Format
+            | PolicyEditorAction::Check
+            | PolicyEditorAction::Preview
+            | PolicyEditorAction::Apply
+            | PolicyEditorAction::Confirm => {}
         }
         let faults = self.find_faults(context).await?;
-        if action == EditorAction::Format {
+        if action == PolicyEditorAction::Format {
             self.format_policies(context, &faults).await?;
             // The line numbers of the errors stay valid, because policies with errors were not changed.
-            return Ok((EditorOutcome::Formatted, faults));
+            return Ok((PolicyEditorOutcome::Formatted, faults));
         }
         if !faults.is_empty() {
-            return Ok((EditorOutcome::Updated, faults));
+            return Ok((PolicyEditorOutcome::Updated, faults));
         }
         let outcome = match action {
-            EditorAction::Preview | EditorAction::Continue(_) => {
-                EditorOutcome::Previewed(self.preview_changes(context, caller).await?)
+            PolicyEditorAction::Preview | PolicyEditorAction::Continue(_) => {
+                PolicyEditorOutcome::Previewed(self.preview_changes(context, caller).await?)
             }
-            EditorAction::Apply | EditorAction::Confirm => {
+            PolicyEditorAction::Apply | PolicyEditorAction::Confirm => {
                 self.apply_unless_unconfirmed(context, caller).await?
             }
-            _ => EditorOutcome::Valid,
+            _ => PolicyEditorOutcome::Valid,
         };
         Ok((outcome, faults))
     }
@@ -277,11 +277,11 @@ impl PolicySetDraft {
         &self,
         context: &AppContext,
         caller: &Caller,
-    ) -> Result<EditorOutcome> {
+    ) -> Result<PolicyEditorOutcome> {
         check_reason(&self.reason)?;
         let newest = policies_show(context, caller, &PolicySetQuery::default()).await?;
         if newest.number != self.base_number {
-            return Ok(EditorOutcome::Conflict(Box::new(newest)));
+            return Ok(PolicyEditorOutcome::Conflict(Box::new(newest)));
         }
         let custom_policies = newest.policies.iter().filter(|one| !one.shipped);
         let is_in_draft = |id: &str| self.policies.iter().any(|one| one.id == id);
@@ -297,20 +297,20 @@ impl PolicySetDraft {
             };
             let precondition = IfMatch(Some(format!("\"{}\"", self.base_number)));
             match policies_put(context, caller, &new, &precondition).await {
-                Ok(_) => return Ok(EditorOutcome::Applied),
+                Ok(_) => return Ok(PolicyEditorOutcome::Applied),
                 Err(error) => match error.kind {
                     // Edits after the confirmation page must be confirmed again.
                     ErrorKind::NoPermit | ErrorKind::PreviewNeeded => {}
                     ErrorKind::Changed => {
                         let newest = PolicySetQuery::default();
                         let newest = policies_show(context, caller, &newest).await?;
-                        return Ok(EditorOutcome::Conflict(Box::new(newest)));
+                        return Ok(PolicyEditorOutcome::Conflict(Box::new(newest)));
                     }
                     _ => return Err(error),
                 },
             }
         }
-        Ok(EditorOutcome::NeedsConfirmation(
+        Ok(PolicyEditorOutcome::NeedsConfirmation(
             self.preview_changes(context, caller).await?,
             dropped,
         ))
@@ -322,7 +322,7 @@ impl PolicySetDraft {
 mod tests {
     use super::*;
 
-    fn form(act: &str, policies: usize) -> PolicyEditForm {
+    fn policy_edit_form(act: &str, policies: usize) -> PolicyEditForm {
         PolicyEditForm {
             act: act.into(),
             seen: "3".into(),
@@ -334,45 +334,45 @@ mod tests {
 
     #[test]
     fn a_form_is_an_act_and_a_draft() {
-        let (act, draft) = form("remove 1", 2).parse().unwrap();
-        assert_eq!(act, EditorAction::Remove(1));
+        let (act, draft) = policy_edit_form("remove 1", 2).parse().unwrap();
+        assert_eq!(act, PolicyEditorAction::Remove(1));
         assert_eq!(draft.base_number, 3);
         assert_eq!(
             draft.policies[1].text,
             "permit (principal, action, resource);\n"
         );
         assert_eq!(
-            form("go-on 4", 0).parse().unwrap().0,
-            EditorAction::Continue(4)
+            policy_edit_form("go-on 4", 0).parse().unwrap().0,
+            PolicyEditorAction::Continue(4)
         );
         // A token that another button sends does not confirm anything.
         for (act, token) in [("apply", None), ("confirm", Some("t"))] {
             let typed = PolicyEditForm {
                 preview: "t".into(),
-                ..form(act, 1)
+                ..policy_edit_form(act, 1)
             };
             assert_eq!(typed.parse().unwrap().1.preview_token.as_deref(), token);
         }
         for nothing in ["", "remove", "remove x", "remove -1", "go-on", "delete 1"] {
-            assert!(form(nothing, 1).parse().is_err(), "{nothing}");
+            assert!(policy_edit_form(nothing, 1).parse().is_err(), "{nothing}");
         }
         let fewer = PolicyEditForm {
             text: Vec::new(),
-            ..form("check", 1)
+            ..policy_edit_form("check", 1)
         };
         assert!(fewer.parse().is_err());
         let unseen = PolicyEditForm {
             seen: String::new(),
-            ..form("check", 1)
+            ..policy_edit_form("check", 1)
         };
         assert!(unseen.parse().is_err());
     }
 
     #[test]
     fn a_draft_has_as_many_policies_as_a_set() {
-        let (_, mut full) = form("check", MAX_POLICIES).parse().unwrap();
+        let (_, mut full) = policy_edit_form("check", MAX_POLICIES).parse().unwrap();
         assert!(full.add_policy("").is_err());
-        assert!(form("check", MAX_POLICIES + 1).parse().is_err());
+        assert!(policy_edit_form("check", MAX_POLICIES + 1).parse().is_err());
         full.policies.truncate(1);
         for expected in ["deny-tag", "deny-tag-2", "deny-tag-3"] {
             full.add_policy("deny-tag").unwrap();

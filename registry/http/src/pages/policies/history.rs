@@ -18,8 +18,8 @@ use serde::Deserialize;
 use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
 use crate::pages::moment;
-use crate::pages::policies::edit::confirmation_response;
-use crate::pages::policies::edit_form::{EditorOutcome, PolicySetDraft};
+use crate::pages::policies::edit::policy_confirmation_response;
+use crate::pages::policies::edit_form::{PolicyEditorOutcome, PolicySetDraft};
 use crate::problems::problem::Problem;
 use crate::requests::auth::{Administer, SeeAll};
 use crate::requests::forms::{FormFields, PermittedForm};
@@ -28,20 +28,20 @@ use crate::requests::visitor::{PermittedVisitor, Visitor};
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct HistoryParams {
+struct PolicyHistoryParams {
     page_token: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct RestoreSetForm {
+pub(crate) struct RestorePolicySetForm {
     number: String,
     /// Number of the newest set when the page was rendered.
     seen: String,
     reason: String,
 }
 
-impl FormFields for RestoreSetForm {}
+impl FormFields for RestorePolicySetForm {}
 
 #[derive(Template)]
 #[template(path = "policy_history.html")]
@@ -65,7 +65,7 @@ pub(crate) async fn show_policy_history(
     visitor: PermittedVisitor<SeeAll>,
     request: HttpRequest,
 ) -> HandlerResult {
-    let params: HistoryParams = query::parse_query(request.query_string())?;
+    let params: PolicyHistoryParams = query::parse_query(request.query_string())?;
     let page = PolicyHistoryPage::load(&visitor.context, &visitor, params).await?;
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
@@ -73,16 +73,16 @@ pub(crate) async fn show_policy_history(
 /// Puts an earlier set in force as a new set, and redirects to it. Asks for confirmation if the set lacks policies or
 /// hides every agent.
 pub(crate) async fn restore_policy_set(
-    form: PermittedForm<Administer, RestoreSetForm>,
+    form: PermittedForm<Administer, RestorePolicySetForm>,
 ) -> HandlerResult {
     let fields = &form.fields;
-    let restored = apply_earlier_set(&form.context, &form.visitor.caller, fields).await;
+    let restored = apply_earlier_policy_set(&form.context, &form.visitor.caller, fields).await;
     let (status, problem) = match restored {
-        Ok((_, EditorOutcome::Applied)) => {
+        Ok((_, PolicyEditorOutcome::Applied)) => {
             return Ok(crate::pages::see_other("/policies"));
         }
-        Ok((draft, EditorOutcome::NeedsConfirmation(preview, dropped))) => {
-            return Ok(confirmation_response(
+        Ok((draft, PolicyEditorOutcome::NeedsConfirmation(preview, dropped))) => {
+            return Ok(policy_confirmation_response(
                 &form.context,
                 &form.visitor,
                 &draft,
@@ -97,13 +97,14 @@ pub(crate) async fn restore_policy_set(
         }
     };
     let mut page =
-        PolicyHistoryPage::load(&form.context, &form.visitor, HistoryParams::default()).await?;
+        PolicyHistoryPage::load(&form.context, &form.visitor, PolicyHistoryParams::default())
+            .await?;
     page.problem = Some(match problem {
         None => format!(
             "Set {} was created meanwhile, so nothing was changed. Review it first.",
             page.newest
         ),
-        Some(problem) => text::line(&problem, BLOCK),
+        Some(problem) => text::single_line(&problem, BLOCK),
     });
     let number = fields.number.parse::<u64>().ok();
     page.typed = number.map(|number| (number, fields.reason.clone()));
@@ -111,11 +112,11 @@ pub(crate) async fn restore_policy_set(
 }
 
 /// Puts an earlier set in force. The result is applied, needs confirmation, or conflicts with another set.
-async fn apply_earlier_set(
+async fn apply_earlier_policy_set(
     context: &AppContext,
     caller: &Caller,
-    form: &RestoreSetForm,
-) -> Result<(PolicySetDraft, EditorOutcome)> {
+    form: &RestorePolicySetForm,
+) -> Result<(PolicySetDraft, PolicyEditorOutcome)> {
     let parse_number = |member: &str, text: &str| {
         text.parse::<u64>()
             .map_err(|_| AppError::invalid(member, "This is not the number of a policy set."))
@@ -135,7 +136,11 @@ async fn apply_earlier_set(
 }
 
 impl PolicyHistoryPage {
-    async fn load(context: &AppContext, visitor: &Visitor, params: HistoryParams) -> Result<Self> {
+    async fn load(
+        context: &AppContext,
+        visitor: &Visitor,
+        params: PolicyHistoryParams,
+    ) -> Result<Self> {
         let caller = &visitor.caller;
         let page_request = PageRequest {
             page_size: None,
@@ -177,7 +182,7 @@ impl PolicyHistoryPage {
     }
 
     /// Reason entered for putting this set in force.
-    fn typed(&self, number: &u64) -> &str {
+    fn entered_reason(&self, number: &u64) -> &str {
         match &self.typed {
             Some((typed, reason)) if typed == number => reason,
             _ => "",

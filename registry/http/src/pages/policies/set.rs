@@ -57,7 +57,7 @@ pub(crate) async fn show_policy_set(
     let page = PolicySetPage {
         frame,
         now: visitor.context.now(),
-        standing: set_status_badge(&set, number),
+        standing: policy_set_status_badge(&set, number),
         set,
         newest: number,
         templates: policy_template_views(),
@@ -101,7 +101,7 @@ impl PolicySetPage {
             ),
         };
         Badge {
-            label: text::line(label, LINE),
+            label: text::single_line(label, LINE),
             meaning: meaning.to_owned(),
             tone,
             link: None,
@@ -117,7 +117,7 @@ impl PolicySetPage {
             ),
         };
         Badge {
-            label: text::line(effect, LINE),
+            label: text::single_line(effect, LINE),
             meaning: meaning.to_owned(),
             tone,
             link: None,
@@ -126,7 +126,7 @@ impl PolicySetPage {
 }
 
 /// Badge for the status of a set.
-fn set_status_badge(set: &Policies, newest: u64) -> Badge {
+fn policy_set_status_badge(set: &Policies, newest: u64) -> Badge {
     let badge = |label: &str, tone, meaning: String| Badge {
         label: label.to_owned(),
         meaning,
@@ -164,7 +164,7 @@ mod tests {
             PolicySetPage {
                 frame: admin_frame("policies"),
                 now: NOW,
-                standing: set_status_badge(&set, 3),
+                standing: policy_set_status_badge(&set, 3),
                 set,
                 newest: 3,
                 templates: policy_template_views(),

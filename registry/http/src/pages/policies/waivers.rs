@@ -6,7 +6,7 @@ use a2a_registry_core::agents::agent_names::{AgentNameView, load_agent_names};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::Result;
 use a2a_registry_core::policies::waivers::{
-    MAX_WAIVER_DAYS, WaiverQuery, load_active_waiver, waiver_end, waiver_grant, waiver_list,
+    MAX_WAIVER_DAYS, WaiverQuery, end_active_waiver, load_active_waiver, waiver_grant, waiver_list,
 };
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_domain::role::Permission;
@@ -109,7 +109,7 @@ pub(crate) async fn submit_waiver(form: PermittedForm<Approve, GrantWaiverForm>)
         ..WaiverListParams::default()
     };
     let mut page = WaiversPage::load(&form.context, &form.visitor, &filters).await?;
-    page.refused = Some((text::line(&problem.to_string(), BLOCK), fields));
+    page.refused = Some((text::single_line(&problem.to_string(), BLOCK), fields));
     Ok(crate::pages::render_page(problem.kind().status, &page))
 }
 
@@ -122,7 +122,7 @@ pub(crate) async fn submit_waiver_end(form: PermittedForm<Curate, EndWaiverForm>
             waiver_end_confirmation_page(&form.context, &form.visitor, &waiver).await?;
         return Ok(crate::pages::render_page(StatusCode::OK, &confirmation));
     }
-    waiver_end(&form.context, caller, id).await?;
+    end_active_waiver(&form.context, caller, id).await?;
     Ok(crate::pages::see_other("/waivers"))
 }
 
@@ -133,8 +133,8 @@ async fn waiver_end_confirmation_page(
 ) -> Result<ConfirmPage> {
     let names = load_agent_names(context, vec![waiver.agent]).await?;
     let agent = AgentNameView::new(waiver.agent, &names).name;
-    let policy = text::line(&waiver.policy, LINE);
-    let expires = moment::minute(&waiver.expires_at);
+    let policy = text::single_line(&waiver.policy, LINE);
+    let expires = moment::format_to_minute(&waiver.expires_at);
     let granted = format!(
         "The waiver of {policy} for {agent}, granted by {} until {expires}: {}",
         waiver.approver, waiver.reason
@@ -148,7 +148,10 @@ async fn waiver_end_confirmation_page(
     Ok(ConfirmPage {
         frame: Frame::for_visitor(context.config(), "policies", visitor),
         title: format!("End the waiver of {policy} for {agent}"),
-        losses: vec![text::line(&granted, BLOCK), text::line(&effect, BLOCK)],
+        losses: vec![
+            text::single_line(&granted, BLOCK),
+            text::single_line(&effect, BLOCK),
+        ],
         action: "/waivers/end".to_owned(),
         fields: vec![("id", waiver.id.to_string())],
         button: "End the waiver",
@@ -209,10 +212,10 @@ impl WaiversPage {
         })
     }
 
-    fn end_words(waiver: &Waiver) -> String {
+    fn end_text(waiver: &Waiver) -> String {
         let by = waiver.ended_by.as_deref().unwrap_or_default();
         let why = waiver.ended_reason.as_deref().unwrap_or_default();
-        text::line(&format!("{why}, by {by}"), LINE)
+        text::single_line(&format!("{why}, by {by}"), LINE)
     }
 }
 

@@ -95,7 +95,7 @@ struct ReviewsPage {
     /// Selection of a rejected form, in the format of [`BulkDecideForm`].
     picked: Option<Vec<String>>,
     /// Results of the form's decisions.
-    results: Vec<BulkItemResultView>,
+    results: Vec<BulkDecisionResultView>,
     problem: Option<String>,
     next: Option<String>,
     here: String,
@@ -104,7 +104,7 @@ struct ReviewsPage {
     reason: String,
 }
 
-struct BulkItemResultView {
+struct BulkDecisionResultView {
     id: String,
     text: String,
     is_done: bool,
@@ -130,8 +130,8 @@ pub(crate) async fn submit_review_decisions(
     let mut page = ReviewsPage::load(&form.context, &form.visitor, request.query_string()).await?;
     let status = match decided {
         Ok(results) => {
-            let undecided = load_failed_reviews(&form.context, &results).await?;
-            let view = |result| BulkItemResultView::new(result, &undecided);
+            let undecided = load_failed_decision_reviews(&form.context, &results).await?;
+            let view = |result| BulkDecisionResultView::new(result, &undecided);
             page.results = results.iter().map(view).collect();
             StatusCode::OK
         }
@@ -173,7 +173,7 @@ async fn decide_selected_reviews(
 }
 
 /// Loads the reviews of failed decisions, to show the names of their agents.
-async fn load_failed_reviews(
+async fn load_failed_decision_reviews(
     context: &AppContext,
     results: &[BulkDecisionResult],
 ) -> Result<Vec<Review>> {
@@ -292,13 +292,13 @@ impl ReviewListParams {
     }
 }
 
-impl BulkItemResultView {
+impl BulkDecisionResultView {
     fn new((id, result): &BulkDecisionResult, failed_reviews: &[Review]) -> Self {
         let (text, is_done) = match result {
             Ok(review) => {
-                let name = text::line(&review.name, LINE);
+                let name = text::single_line(&review.name, LINE);
                 let what = match review.state == ReviewState::Open {
-                    true => format!("{} approvals", words::approvals(review)),
+                    true => format!("{} approvals", words::approval_count_text(review)),
                     false => review.state.as_str().to_owned(),
                 };
                 (format!("{name}: {what}{}", review.served_clause()), true)
@@ -309,7 +309,7 @@ impl BulkItemResultView {
                     Some(review) => format!("{}: {}", review.name, error.public),
                     None => error.public.clone(),
                 };
-                (text::line(&text, 300), false)
+                (text::single_line(&text, 300), false)
             }
         };
         Self {

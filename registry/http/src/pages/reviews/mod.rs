@@ -198,7 +198,7 @@ impl ReviewPage {
             is_open: review.state == ReviewState::Open,
             problem: None,
             typed: ReviewFormValues::new(review),
-            outcome: status_sentence(review),
+            outcome: review_status_sentence(review),
             facts: review_facts(&detail),
             can_break_glass: can_break_glass(&detail, caller),
             sets_due: !has_fixed_due_date(review),
@@ -211,28 +211,28 @@ impl ReviewPage {
         }
     }
 
-    fn policy_words(policy: &MatchingPolicy) -> String {
+    fn matching_policy_text(policy: &MatchingPolicy) -> String {
         let words = format!("{} ({}): {}", policy.id, policy.mode, policy.effect);
-        text::line(&words, LINE)
+        text::single_line(&words, LINE)
     }
 
-    fn interface_words(interface: &Interface) -> String {
+    fn interface_text(interface: &Interface) -> String {
         let version = interface
             .protocol_version
             .as_deref()
             .unwrap_or("(no version)");
         let words = format!("{} {version} at {}", interface.binding, interface.url);
-        text::line(&words, 500)
+        text::single_line(&words, 500)
     }
 
-    fn agent_words(hit: &Hit) -> String {
+    fn agent_text(hit: &Hit) -> String {
         let words = format!("{} at {}", hit.summary.name, hit.summary.domain);
-        text::line(&words, LINE)
+        text::single_line(&words, LINE)
     }
 
     /// Shows why a form was rejected, and keeps its input.
     fn show_problem(&mut self, problem: &Problem, form: ReviewActionForm) {
-        self.problem = Some(text::line(&problem.to_string(), BLOCK));
+        self.problem = Some(text::single_line(&problem.to_string(), BLOCK));
         let typed = &mut self.typed;
         match form.act.as_str() {
             "break-glass" => typed.break_reason = Some(form.reason),
@@ -251,7 +251,7 @@ impl ReviewFormValues {
     fn new(review: &Review) -> Self {
         let due = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
         Self {
-            assignee: text::line(review.assignee.as_deref().unwrap_or_default(), LINE),
+            assignee: text::single_line(review.assignee.as_deref().unwrap_or_default(), LINE),
             due: due.get(..10).unwrap_or_default().to_owned(),
             ..Self::default()
         }
@@ -287,7 +287,7 @@ fn has_fixed_due_date(review: &Review) -> bool {
 }
 
 /// Sentence about the state of the reviewed content, and what is served now.
-fn status_sentence(review: &Review) -> String {
+fn review_status_sentence(review: &Review) -> String {
     let (subject, served) = (review.subject_phrase(), review.served_clause());
     if review.state == ReviewState::Open {
         return to_sentence(&format!("{subject} waits for a decision{served}"));
@@ -321,7 +321,7 @@ fn review_facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
                 false => proofs.join(", "),
             },
         ),
-        ("Coverage", detail.coverage_meaning()),
+        ("Coverage", detail.proof_coverage_text()),
         (
             "Registered by",
             review.submitter.clone().unwrap_or_else(none),
@@ -336,7 +336,7 @@ fn review_facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
     ];
     let nonempty = facts.into_iter().filter(|(_, value)| !value.is_empty());
     nonempty
-        .map(|(name, value)| (name, text::line(&value, SENTENCE)))
+        .map(|(name, value)| (name, text::single_line(&value, SENTENCE)))
         .collect()
 }
 
@@ -344,9 +344,9 @@ fn review_facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
 fn review_activity(detail: &ReviewDetail) -> Vec<ReviewActivityView> {
     let view = |what, by: &str, at, words: &str| ReviewActivityView {
         what,
-        by: text::line(by, LINE),
+        by: text::single_line(by, LINE),
         at,
-        text: text::block(words, BLOCK),
+        text: text::multiline_text(words, BLOCK),
     };
     let approvals = detail.review.approvals.iter().map(|one| {
         let label = match one.counts {

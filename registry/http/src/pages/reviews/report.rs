@@ -1,7 +1,7 @@
 //! Report form on an agent's page, which does the same as `POST /v1/agents/{agent}:report`.
 
 use a2a_registry_api::{NewReport, ReportAccepted};
-use a2a_registry_core::reviews::reports::agent_report;
+use a2a_registry_core::reviews::reports::report_agent;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
@@ -54,7 +54,7 @@ pub(crate) async fn submit_report(
         reason: form.reason,
         contact: form.contact,
     };
-    let accepted = agent_report(&caller.context, &caller, &agent, &new_report).await?;
+    let accepted = report_agent(&caller.context, &caller, &agent, &new_report).await?;
     let frame = Frame::new(caller.context.config(), "agent");
     Ok(report_confirmation_page(frame, &accepted))
 }
@@ -69,7 +69,7 @@ pub(crate) async fn submit_report_signed_in(
         contact,
     } = form.fields;
     let new = NewReport { reason, contact };
-    let accepted = agent_report(&form.context, &form.visitor.caller, &agent, &new).await?;
+    let accepted = report_agent(&form.context, &form.visitor.caller, &agent, &new).await?;
     let frame = Frame::for_visitor(form.context.config(), "agent", &form.visitor);
     Ok(report_confirmation_page(frame, &accepted))
 }

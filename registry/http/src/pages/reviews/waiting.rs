@@ -34,11 +34,11 @@ struct InboxPage {
 /// Form with the time up to which news are marked as read.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(crate) struct MarkReadForm {
+pub(crate) struct MarkNewsReadForm {
     at: String,
 }
 
-impl FormFields for MarkReadForm {}
+impl FormFields for MarkNewsReadForm {}
 
 pub(crate) async fn show_inbox(visitor: PermittedVisitor<Read>) -> HandlerResult {
     let waiting = load_inbox(&visitor.context, &visitor.caller).await?;
@@ -54,7 +54,9 @@ pub(crate) async fn show_inbox(visitor: PermittedVisitor<Read>) -> HandlerResult
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-pub(crate) async fn submit_mark_read(form: PermittedForm<Read, MarkReadForm>) -> HandlerResult {
+pub(crate) async fn submit_mark_news_read(
+    form: PermittedForm<Read, MarkNewsReadForm>,
+) -> HandlerResult {
     let at: Result<Timestamp, String> = form.fields.at.parse();
     let at = at.map_err(|text| AppError::invalid("/at", text))?;
     mark_news_read(&form.context, &form.visitor.caller, &Seen { at }).await?;

@@ -3,11 +3,11 @@
 use a2a_registry_api::Review;
 use a2a_registry_domain::review::ReviewKind;
 
-use crate::pages::changes::class_badge;
+use crate::pages::changes::change_class_badge;
 use crate::pages::trust::Badge;
 
 /// Badge for the change class of a review, or for its kind if there is no class.
-pub(crate) fn change_badge(review: &Review) -> Badge {
+pub(crate) fn review_change_badge(review: &Review) -> Badge {
     let plain = |label: &str, meaning: &str, tone| Badge {
         label: label.to_owned(),
         meaning: meaning.to_owned(),
@@ -26,7 +26,7 @@ pub(crate) fn change_badge(review: &Review) -> Badge {
         return plain("recertification", meaning, "warn");
     }
     match &review.change_class {
-        Some(class) => class_badge(class),
+        Some(class) => change_class_badge(class),
         None => plain(
             "first card",
             "No card of this agent has been approved before.",
@@ -36,7 +36,7 @@ pub(crate) fn change_badge(review: &Review) -> Badge {
 }
 
 /// Number of approvals, and the number required.
-pub(crate) fn approvals(review: &Review) -> String {
+pub(crate) fn approval_count_text(review: &Review) -> String {
     let counting = review.approvals.iter().filter(|one| one.counts).count();
     format!("{counting} of {}", review.approvals_needed)
 }

@@ -10,7 +10,7 @@ use a2a_registry_domain::facet::Facet;
 
 use crate::pages::search::FilterValueNames;
 use crate::pages::search::links::{
-    FilterLinks, SEARCH_PAGE_FACETS, filter_title, filter_values, link_without_filter,
+    FilterLinks, SEARCH_PAGE_FACETS, active_filter_values, filter_title, link_without_filter,
 };
 use crate::pages::{auth, trust};
 
@@ -46,17 +46,17 @@ fn filter_value_label(filter: Option<Facet>, value: &str, names: &FilterValueNam
     match (filter, value) {
         (Some(Facet::Provider), _) => {
             let name = names.providers.get(&value.to_lowercase());
-            text::line(name.map_or(value, String::as_str), 60)
+            text::single_line(name.map_or(value, String::as_str), 60)
         }
         (Some(Facet::Capability), "streaming") => "Streaming".to_owned(),
         (Some(Facet::Capability), "push_notifications") => "Push notifications".to_owned(),
         (Some(Facet::Capability), "extended_agent_card") => "Extended card".to_owned(),
         (Some(Facet::Auth), _) => auth::auth_label(value),
-        (Some(Facet::Skill), _) => text::line(&skill_label(value, &names.skills), 60),
-        (Some(Facet::Signature | Facet::Liveness), _) => state_value_label(value),
+        (Some(Facet::Skill), _) => text::single_line(&skill_label(value, &names.skills), 60),
+        (Some(Facet::Signature | Facet::Liveness), _) => state_facet_label(value),
         (Some(Facet::Unmanaged), "true") => "has no responsible account".to_owned(),
         (Some(Facet::Unmanaged), "false") => "has a responsible account".to_owned(),
-        _ => text::line(value, 60),
+        _ => text::single_line(value, 60),
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn skill_label(id: &str, names: &SkillNames) -> String {
 }
 
 /// Text for a state.
-fn state_value_label(value: &str) -> String {
+fn state_facet_label(value: &str) -> String {
     let text = match value {
         "fresh" => "Card fetched",
         "stale" => "Last fetch failed",
@@ -78,7 +78,7 @@ fn state_value_label(value: &str) -> String {
         "untrusted" => "Key not bound to the domain",
         "invalid" => "Invalid",
         "unknown" => "Key not fetched",
-        _ => return text::line(value, 60),
+        _ => return text::single_line(value, 60),
     };
     text.to_owned()
 }
@@ -87,7 +87,7 @@ pub(crate) fn active_filters(
     query: &SearchQuery,
     names: &FilterValueNames,
 ) -> Vec<ActiveFilterView> {
-    let active = filter_values(query).map(|(name, value)| ActiveFilterView {
+    let active = active_filter_values(query).map(|(name, value)| ActiveFilterView {
         title: filter_title(name),
         label: filter_value_label(name.parse().ok(), value, names),
         link: link_without_filter(query, name, value),

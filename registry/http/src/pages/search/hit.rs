@@ -5,9 +5,9 @@ use a2a_registry_api::{Fragment, HighlightView, Hit, Interface, Summary};
 use a2a_registry_core::text::{self, LINE, TEASER};
 use a2a_registry_domain::timestamp::Timestamp;
 
-use crate::pages::only;
 use crate::pages::search::links::{FilterLinks, search_link};
 use crate::pages::search::score_parts::ScoreView;
+use crate::pages::single_filter_link;
 use crate::pages::trust::{self, Badge};
 
 const MAX_SHOWN_SKILLS: usize = 5;
@@ -57,12 +57,12 @@ impl HitView {
         let description = summary.description.as_deref().unwrap_or_default();
         Self {
             name: highlight_parts(
-                find_fragments(highlights, "name", None),
+                find_highlight_fragments(highlights, "name", None),
                 &summary.name,
                 LINE,
             ),
             description: highlight_parts(
-                find_fragments(highlights, "description", None),
+                find_highlight_fragments(highlights, "description", None),
                 description,
                 TEASER,
             ),
@@ -92,9 +92,9 @@ impl TagView {
     fn new(tag: &str, tag_links: &FilterLinks) -> Self {
         let chosen = tag_links.selected.iter().any(|one| one == tag);
         Self {
-            label: text::line(tag, 40),
+            label: text::single_line(tag, 40),
             link: if chosen {
-                only("tag", tag)
+                single_filter_link("tag", tag)
             } else {
                 tag_links.link_with_value(tag)
             },
@@ -104,7 +104,7 @@ impl TagView {
 }
 
 /// Distinct bindings of these interfaces with their protocol versions.
-pub(super) fn bindings(interfaces: &[Interface]) -> Vec<String> {
+pub(super) fn interface_binding_labels(interfaces: &[Interface]) -> Vec<String> {
     let mut bindings: Vec<String> = Vec::new();
     for interface in interfaces.iter().take(MAX_INTERFACES) {
         let version = interface
@@ -113,8 +113,8 @@ pub(super) fn bindings(interfaces: &[Interface]) -> Vec<String> {
             .unwrap_or("(no version)");
         let label = format!(
             "{} {}",
-            text::line(&interface.binding, 40),
-            text::line(version, 12)
+            text::single_line(&interface.binding, 40),
+            text::single_line(version, 12)
         );
         if !bindings.contains(&label) && bindings.len() < MAX_BINDINGS {
             bindings.push(label);
@@ -124,7 +124,7 @@ pub(super) fn bindings(interfaces: &[Interface]) -> Vec<String> {
 }
 
 /// Number of skills that are not shown.
-pub(super) fn more_skills(summary: &Summary) -> usize {
+pub(super) fn omitted_skill_count(summary: &Summary) -> usize {
     let all = usize::try_from(summary.skills_total).unwrap_or(usize::MAX);
     all.saturating_sub(MAX_SHOWN_SKILLS)
 }
@@ -139,11 +139,13 @@ fn skill_views(hit: &Hit) -> Vec<SkillView> {
         .take(MAX_SHOWN_SKILLS)
         .map(|skill| {
             let highlights = &hit.matched.highlights;
-            let excerpt = find_fragments(highlights, "skill.description", Some(&skill.id))
-                .or_else(|| find_fragments(highlights, "skill.example", Some(&skill.id)));
+            let excerpt =
+                find_highlight_fragments(highlights, "skill.description", Some(&skill.id)).or_else(
+                    || find_highlight_fragments(highlights, "skill.example", Some(&skill.id)),
+                );
             SkillView {
                 name: highlight_parts(
-                    find_fragments(highlights, "skill.name", Some(&skill.id)),
+                    find_highlight_fragments(highlights, "skill.name", Some(&skill.id)),
                     &skill.name,
                     80,
                 ),
@@ -156,7 +158,7 @@ fn skill_views(hit: &Hit) -> Vec<SkillView> {
         .collect()
 }
 
-fn find_fragments<'a>(
+fn find_highlight_fragments<'a>(
     highlights: &'a [HighlightView],
     field: &str,
     skill: Option<&str>,
@@ -176,7 +178,7 @@ fn highlight_parts(
 ) -> Vec<HighlightPart> {
     let Some(fragments) = fragments else {
         return vec![HighlightPart {
-            text: text::line(plain, limit),
+            text: text::single_line(plain, limit),
             matched: false,
         }];
     };
@@ -186,7 +188,7 @@ fn highlight_parts(
         if chars_left == 0 {
             break;
         }
-        let text = text::line(&fragment.text, chars_left);
+        let text = text::single_line(&fragment.text, chars_left);
         chars_left = chars_left.saturating_sub(text.chars().count());
         parts.push(HighlightPart {
             text,

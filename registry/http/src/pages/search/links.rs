@@ -35,7 +35,9 @@ pub(crate) fn filter_title(filter: &str) -> String {
 }
 
 /// Filter values of a search, each with the filter's name.
-pub(crate) fn filter_values(query: &SearchQuery) -> impl Iterator<Item = (&'static str, &str)> {
+pub(crate) fn active_filter_values(
+    query: &SearchQuery,
+) -> impl Iterator<Item = (&'static str, &str)> {
     let facets = Facet::ALL.iter().flat_map(move |facet| {
         let values = query.filter_values(*facet).iter();
         values.map(move |value| (facet.as_str(), value.as_str()))
@@ -94,7 +96,7 @@ impl FilterLinks {
     pub(crate) fn new(query: &SearchQuery, filter: &str) -> Self {
         let is_trust = filter == Facet::Trust.as_str();
         let base_link = search_link(query, |query| drop(query.trust.take_if(|_| is_trust)));
-        let selected = filter_values(query).filter(|(name, _)| *name == filter);
+        let selected = active_filter_values(query).filter(|(name, _)| *name == filter);
         Self {
             prefix: match base_link.as_str() {
                 ALL_AGENTS_URL => format!("/?{filter}="),
@@ -125,15 +127,15 @@ pub(crate) fn unfiltered_link(query: &SearchQuery) -> String {
 }
 
 /// Hidden fields of the form for a new text: every filter, the order, the mode, and whether scores are explained.
-pub(crate) fn hidden_fields(query: &SearchQuery) -> Vec<(String, String)> {
+pub(crate) fn hidden_search_fields(query: &SearchQuery) -> Vec<(String, String)> {
     let rest = search_link(query, |query| query.q = None);
     let rest = parse_link_query(&rest).into_owned();
     rest.filter(|(name, _)| name != "q").collect()
 }
 
 /// Whether a search has a text or filters.
-pub(crate) fn has_criteria(query: &SearchQuery) -> bool {
-    query.q.is_some() || query.page_token.is_some() || filter_values(query).next().is_some()
+pub(crate) fn has_search_criteria(query: &SearchQuery) -> bool {
+    query.q.is_some() || query.page_token.is_some() || active_filter_values(query).next().is_some()
 }
 
 #[cfg(test)]
@@ -172,7 +174,7 @@ mod tests {
                     let found: SearchQuery =
                         serde_html_form::from_str(address.strip_prefix("/?").unwrap()).unwrap();
                     assert!(
-                        filter_values(&found).any(|one| one == (name, value)),
+                        active_filter_values(&found).any(|one| one == (name, value)),
                         "{address}"
                     );
                     let before = search_link(&query, |_| {});

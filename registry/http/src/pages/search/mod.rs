@@ -65,7 +65,7 @@ pub(crate) struct SearchPage {
     saved: String,
     /// Reason why the search was not saved, and the entered name.
     save_refused: Option<(String, String)>,
-    outcome: Outcome,
+    outcome: SearchOutcome,
 }
 
 struct SortOption {
@@ -74,7 +74,7 @@ struct SortOption {
     chosen: bool,
 }
 
-enum Outcome {
+enum SearchOutcome {
     Found(SearchResultsView),
     Nothing {
         hints: Vec<String>,
@@ -99,7 +99,7 @@ struct SearchResultsView {
 }
 
 #[derive(Debug)]
-pub(crate) struct AgentListWithNames {
+pub(crate) struct AgentListWithFilterNames {
     pub list: AgentList,
     pub names: FilterValueNames,
 }
@@ -141,9 +141,9 @@ pub(crate) async fn build_search_page(
     let now = context.now();
     match parse_search_page_query(query) {
         Ok(query) => {
-            let result = search_agents_with_names(context, &visitor.caller, &query).await;
+            let result = search_with_filter_names(context, &visitor.caller, &query).await;
             let (status, mut page) = SearchPage::new(frame, &query, result, &registry, now);
-            if let Outcome::Found(results) = &mut page.outcome
+            if let SearchOutcome::Found(results) = &mut page.outcome
                 && is_semantic_search(context, &query)
             {
                 results.found_by.get_or_insert(FULL_TEXT_ONLY_NOTE);
@@ -157,11 +157,11 @@ pub(crate) async fn build_search_page(
     }
 }
 
-async fn search_agents_with_names(
+async fn search_with_filter_names(
     context: &AppContext,
     caller: &Caller,
     query: &SearchQuery,
-) -> Result<AgentListWithNames> {
+) -> Result<AgentListWithFilterNames> {
     // The page always shows the summary of score explanations; the full computation must be requested.
     let explanation_field = query.q.is_some().then_some(HitFields::EXPLAIN_SUMMARY);
     let fields = HitFields::default_names().chain([HitFields::HIGHLIGHTS]);
@@ -179,7 +179,7 @@ async fn search_agents_with_names(
         providers: load_provider_names(context, caller, &list).await,
         skills: load_skill_names(context, caller, skills).await,
     };
-    Ok(AgentListWithNames { list, names })
+    Ok(AgentListWithFilterNames { list, names })
 }
 
 /// Parses the query of the page's URL. Empty values, which forms may send, count as absent.
@@ -209,31 +209,33 @@ impl SearchPage {
     pub(crate) fn new(
         frame: Frame,
         query: &SearchQuery,
-        result: Result<AgentListWithNames>,
+        result: Result<AgentListWithFilterNames>,
         registry: &str,
         now: Timestamp,
     ) -> (StatusCode, Self) {
         let mut status = StatusCode::OK;
-        let has_criteria = links::has_criteria(query);
+        let has_criteria = links::has_search_criteria(query);
         let mut names = FilterValueNames::default();
         let outcome = match result {
             Err(error) => {
                 let problem = Problem::from(error);
                 crate::pages::log_problem(&problem);
                 status = problem.kind().status;
-                Outcome::Failed(text::line(&problem.to_string(), text::BLOCK))
+                SearchOutcome::Failed(text::single_line(&problem.to_string(), text::BLOCK))
             }
-            Ok(AgentListWithNames { list, .. })
+            Ok(AgentListWithFilterNames { list, .. })
                 if list.total == 0 && (!has_criteria || is_registry_empty(&list)) =>
             {
-                Outcome::Empty(GettingStartedView::new(registry))
+                SearchOutcome::Empty(GettingStartedView::new(registry))
             }
-            Ok(AgentListWithNames { list, .. }) if list.total == 0 => Outcome::Nothing {
-                hints: hint_lines(&list),
-            },
+            Ok(AgentListWithFilterNames { list, .. }) if list.total == 0 => {
+                SearchOutcome::Nothing {
+                    hints: hint_lines(&list),
+                }
+            }
             Ok(named_list) => {
                 names = named_list.names;
-                Outcome::Found(results_view(query, named_list.list, &names, now))
+                SearchOutcome::Found(search_results_view(query, named_list.list, &names, now))
             }
         };
         let words = query.q.clone().unwrap_or_default();
@@ -245,7 +247,7 @@ impl SearchPage {
         let has_relevance = effective_sort_name(&unsorted) == "relevance";
         let page = Self {
             frame,
-            carried: links::hidden_fields(query),
+            carried: links::hidden_search_fields(query),
             sorts: SORT_OPTIONS
                 .iter()
                 .filter(|(value, _)| *value != "relevance" || has_relevance)
@@ -264,7 +266,7 @@ impl SearchPage {
                 false => String::new(),
             },
             save_refused: None,
-            title: text::line(&words, 80),
+            title: text::single_line(&words, 80),
             words,
             outcome,
         };
@@ -273,7 +275,7 @@ impl SearchPage {
 
     /// Page with the reason why the search was not saved, above the entered name; `None` if the page has no such form.
     pub(crate) fn with_save_error(self, problem: &Problem, name: String) -> Option<Self> {
-        let problem = text::line(&problem.to_string(), text::BLOCK);
+        let problem = text::single_line(&problem.to_string(), text::BLOCK);
         (!self.saved.is_empty()).then_some(Self {
             save_refused: Some((problem, name)),
             ..self
@@ -281,7 +283,7 @@ impl SearchPage {
     }
 }
 
-fn results_view(
+fn search_results_view(
     query: &SearchQuery,
     list: AgentList,
     names: &FilterValueNames,
@@ -301,7 +303,7 @@ fn results_view(
             .collect()
     };
     SearchResultsView {
-        total: text::grouped(&list.total),
+        total: text::group_thousands(&list.total),
         hits: views(hits),
         weak: views(weak),
         facets: facets::facet_views(query, &list.facets, list.total, names),
@@ -331,6 +333,6 @@ fn hint_lines(list: &AgentList) -> Vec<String> {
     list.hints
         .iter()
         .take(20)
-        .map(|hint| text::line(&hint.text, 300))
+        .map(|hint| text::single_line(&hint.text, 300))
         .collect()
 }

@@ -73,11 +73,11 @@ pub(crate) async fn submit_saved_search_deletion(
         .searches;
     let search = own.into_iter().find(|search| search.id == id);
     let search = search.ok_or_else(missing)?;
-    let name = text::line(&search.name, LINE);
+    let name = text::single_line(&search.name, LINE);
     let confirmation = ConfirmPage {
         frame: Frame::for_visitor(form.context.config(), "account", &form.visitor),
         title: format!("Delete the saved search {name}"),
-        losses: vec![text::line(
+        losses: vec![text::single_line(
             &format!("The saved search {name}: {}", search.query),
             BLOCK,
         )],

@@ -45,7 +45,7 @@ impl ScoreView {
                 .flatten()
                 .filter_map(Value::as_str)
                 .take(MAX_SENTENCES)
-                .map(|sentence| text::line(sentence, TEASER))
+                .map(|sentence| text::single_line(sentence, TEASER))
                 .collect(),
             parts,
             cut,
@@ -63,7 +63,7 @@ fn append_score_parts(part: &Value, level: usize, parts: &mut Vec<ScorePartView>
     parts.push(ScorePartView {
         level,
         value: format!("{:.3}", part["value"].as_f64().unwrap_or_default()),
-        what: text::line(&descriptions.join(" "), text::LINE),
+        what: text::single_line(&descriptions.join(" "), text::LINE),
     });
     for detail in part["details"].as_array().into_iter().flatten() {
         append_score_parts(detail, level + 1, parts);

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::pages::frame::Frame;
 use crate::pages::search::{
-    AgentListWithNames, FilterValueNames, SearchPage, parse_search_page_query,
+    AgentListWithFilterNames, FilterValueNames, SearchPage, parse_search_page_query,
 };
 
 /// Page for a query string, with one hit whose score is explained.
@@ -71,7 +71,7 @@ fn render(address: &str, list: AgentList) -> String {
     let (_, page) = SearchPage::new(
         frame,
         &query,
-        Ok(AgentListWithNames {
+        Ok(AgentListWithFilterNames {
             list,
             names: FilterValueNames::default(),
         }),

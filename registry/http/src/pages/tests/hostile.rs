@@ -177,7 +177,7 @@ fn hostile_lint(text: &str) -> RegisterPage {
     finding.severity = text.into();
     let lint = LintFormView {
         card: text.into(),
-        problem: Some(a2a_registry_core::text::line(text, 1_000)),
+        problem: Some(a2a_registry_core::text::single_line(text, 1_000)),
         result: Some(linted),
     };
     RegisterPage::with_lint(&Config::default(), &Visitor::default(), lint)

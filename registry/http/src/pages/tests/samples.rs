@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::pages::agent::diff::DiffPageData;
 use crate::pages::agent::page_extras::{AgentPageExtras, DailyFetches};
 use crate::pages::search::provider_names::hit_provider_names;
-use crate::pages::search::{AgentListWithNames, FilterValueNames};
+use crate::pages::search::{AgentListWithFilterNames, FilterValueNames};
 
 pub const NOW: Timestamp = Timestamp(1_767_225_600_000_000);
 pub const REGISTRY: &str = "https://registry.example.com";
@@ -30,8 +30,8 @@ pub const HOSTILE: &str = "'; $(id) `id` <script>alert(1)</script> \"><img src=x
     \u{1b}[2J\u{1b}]0;owned\u{7} \u{202e}gnp\u{202c} zero\u{200b}width \u{feff}\u{0}\u{2028}\\ ${x} !! javascript:alert(1) é 東京\n--";
 
 /// List as input for the search page.
-pub fn found(list: AgentList) -> AgentListWithNames {
-    AgentListWithNames {
+pub fn found(list: AgentList) -> AgentListWithFilterNames {
+    AgentListWithFilterNames {
         names: FilterValueNames {
             providers: hit_provider_names(&list.agents),
             ..FilterValueNames::default()

@@ -31,12 +31,12 @@ pub fn add_error_responses(document: &mut OpenApi) {
         }
         for operation in operations_mut(item) {
             if let Some(RefOr::T(body)) = &mut operation.request_body {
-                disallow_null(body);
+                disallow_null_body(body);
             }
             for response in &mut operation.responses.responses {
                 complete_error_response(response.0, response.1);
             }
-            for status in error_statuses(path, operation, &patterns) {
+            for status in operation_error_statuses(path, operation, &patterns) {
                 used_statuses.insert(status);
                 operation
                     .responses
@@ -50,12 +50,12 @@ pub fn add_error_responses(document: &mut OpenApi) {
     for status in used_statuses {
         components.responses.insert(
             error_response_name(status),
-            RefOr::T(error_response(status)),
+            RefOr::T(openapi_error_response(status)),
         );
     }
 }
 
-fn error_statuses(
+fn operation_error_statuses(
     path: &str,
     operation: &Operation,
     patterns: &BTreeSet<String>,
@@ -102,7 +102,7 @@ fn error_statuses(
 }
 
 /// Disallows `null` for an optional body, which may only be absent.
-fn disallow_null(body: &mut RequestBody) {
+fn disallow_null_body(body: &mut RequestBody) {
     for content in body.content.values_mut() {
         if let RefOr::T(content) = content
             && let Some(RefOr::T(Schema::OneOf(either))) = &content.schema
@@ -127,8 +127,8 @@ fn complete_error_response(status: &str, response: &mut RefOr<Response>) {
     response
         .content
         .entry(PROBLEM_JSON.to_owned())
-        .or_insert_with(|| problem_content(status).into());
-    for (name, header) in error_headers(status) {
+        .or_insert_with(|| openapi_problem_content(status).into());
+    for (name, header) in openapi_error_headers(status) {
         response
             .headers
             .entry(name.to_owned())
@@ -136,7 +136,7 @@ fn complete_error_response(status: &str, response: &mut RefOr<Response>) {
     }
 }
 
-fn error_response(status: StatusCode) -> Response {
+fn openapi_error_response(status: StatusCode) -> Response {
     let kinds: Vec<String> = problem_kinds::ALL
         .iter()
         .filter(|kind| kind.status == status)
@@ -144,15 +144,15 @@ fn error_response(status: StatusCode) -> Response {
         .collect();
     let mut response = ResponseBuilder::new()
         .description(kinds.join("; "))
-        .content(PROBLEM_JSON, problem_content(status));
-    for (name, header) in error_headers(status) {
+        .content(PROBLEM_JSON, openapi_problem_content(status));
+    for (name, header) in openapi_error_headers(status) {
         response = response.header(name, header);
     }
     response.build()
 }
 
-fn problem_content(status: StatusCode) -> Content {
-    let kind = problem_kinds::kind_by_status(status);
+fn openapi_problem_content(status: StatusCode) -> Content {
+    let kind = problem_kinds::problem_kind_by_status(status);
     let example = ProblemDocument {
         kind: format!("/problems/{}", kind.slug),
         title: kind.title.to_owned(),
@@ -167,7 +167,7 @@ fn problem_content(status: StatusCode) -> Content {
         .build()
 }
 
-fn error_headers(status: StatusCode) -> Vec<(&'static str, Header)> {
+fn openapi_error_headers(status: StatusCode) -> Vec<(&'static str, Header)> {
     let header = |schema_type, description: &str| {
         let schema = ObjectBuilder::new().schema_type(schema_type).build();
         let mut header = Header::new(schema);

@@ -30,7 +30,7 @@ impl DocumentExamples {
     }
 }
 
-pub fn add_examples(document: &mut OpenApi) {
+pub fn add_openapi_examples(document: &mut OpenApi) {
     let examples: DocumentExamples = serde_json::from_str(EXAMPLES_JSON).unwrap_or_default();
     for item in document.paths.paths.values_mut() {
         for operation in operations_mut(item) {

@@ -21,7 +21,7 @@ use utoipa_actix_web::AppExt;
 
 use crate::answers::response::{self, HandlerResult};
 use crate::problems::problem::{MemberError, ProblemDocument};
-use crate::requests::path_parameters::path_parameter;
+use crate::requests::path_parameters::openapi_path_parameter;
 use crate::requests::server_state::ServerState;
 use crate::routes::api as routes;
 
@@ -32,33 +32,33 @@ const DOCS_CSP: HeaderValue = HeaderValue::from_static(
 );
 
 static DEFAULT_DOCUMENT: LazyLock<OpenApi> =
-    LazyLock::new(|| build_document(&LimitsConfig::default()));
-static DEFAULT_DOCUMENT_TEXT: LazyLock<String> = LazyLock::new(|| document_text(&DEFAULT_DOCUMENT));
+    LazyLock::new(|| build_openapi(&LimitsConfig::default()));
+static DEFAULT_DOCUMENT_TEXT: LazyLock<String> = LazyLock::new(|| openapi_text(&DEFAULT_DOCUMENT));
 
-pub fn default_document() -> &'static OpenApi {
+pub fn default_openapi() -> &'static OpenApi {
     &DEFAULT_DOCUMENT
 }
 
 /// Document as pretty-printed text, deterministic for a build.
-pub fn default_document_text() -> String {
+pub fn default_openapi_text() -> String {
     DEFAULT_DOCUMENT_TEXT.clone()
 }
 
 /// Document as served by a registry with these limits.
-pub fn document_with_limits(limits: &LimitsConfig) -> Bytes {
+pub fn openapi_with_limits(limits: &LimitsConfig) -> Bytes {
     if limits.query_chars == LimitsConfig::default().query_chars {
         Bytes::from_static(DEFAULT_DOCUMENT_TEXT.as_bytes())
     } else {
-        document_text(&build_document(limits)).into()
+        openapi_text(&build_openapi(limits)).into()
     }
 }
 
-fn document_text(document: &OpenApi) -> String {
+fn openapi_text(document: &OpenApi) -> String {
     let text = document.to_pretty_json().unwrap_or_default();
     format!("{text}\n")
 }
 
-fn build_document(limits: &LimitsConfig) -> OpenApi {
+fn build_openapi(limits: &LimitsConfig) -> OpenApi {
     let (_, mut document) = actix_web::App::new()
         .into_utoipa_app()
         .configure(routes::mount_api)
@@ -94,7 +94,7 @@ fn build_document(limits: &LimitsConfig) -> OpenApi {
     add_path_parameters(&mut document);
     add_security_requirements(&mut document);
     error_responses::add_error_responses(&mut document);
-    examples::add_examples(&mut document);
+    examples::add_openapi_examples(&mut document);
     add_configured_limits(&mut document, limits);
     document
 }
@@ -116,7 +116,10 @@ fn add_path_parameters(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         let names = path.split('{').skip(1);
         let names = names.filter_map(|rest| rest.split('}').next());
-        let parts: Vec<_> = names.filter_map(path_parameter).map(RefOr::T).collect();
+        let parts: Vec<_> = names
+            .filter_map(openapi_path_parameter)
+            .map(RefOr::T)
+            .collect();
         for operation in operations::operations_mut(item) {
             let others = operation.parameters.take().unwrap_or_default();
             let all: Vec<_> = parts.iter().cloned().chain(others).collect();
@@ -157,7 +160,7 @@ fn add_configured_limits(document: &mut OpenApi, limits: &LimitsConfig) {
 pub(crate) async fn openapi_json(state: web::Data<ServerState>) -> HttpResponse {
     response::json_bytes_response(
         actix_web::http::StatusCode::OK,
-        document_with_limits(&state.context.config().limits),
+        openapi_with_limits(&state.context.config().limits),
     )
 }
 

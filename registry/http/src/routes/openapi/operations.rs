@@ -16,7 +16,7 @@ pub struct ApiOperation {
 }
 
 static OPERATIONS: LazyLock<Vec<ApiOperation>> = LazyLock::new(|| {
-    let document = openapi::default_document();
+    let document = openapi::default_openapi();
     let paths = document.paths.paths.iter();
     paths
         .flat_map(|(path, item)| {
@@ -29,7 +29,7 @@ static OPERATIONS: LazyLock<Vec<ApiOperation>> = LazyLock::new(|| {
         .collect()
 });
 
-pub fn all_operations() -> &'static [ApiOperation] {
+pub fn all_api_operations() -> &'static [ApiOperation] {
     &OPERATIONS
 }
 

@@ -53,11 +53,11 @@ fn naive(
     agents: &BTreeMap<Uuid, AgentVectors>,
     query: &[f32],
 ) -> Vec<Neighbor> {
-    let code = codes::query_code(query);
+    let code = codes::query_vector_code(query);
     let mut all: Vec<(u32, Uuid, &AgentVectors)> = agents
         .iter()
         .map(|(id, agent)| {
-            let codes = codes::agent_codes(agent);
+            let codes = codes::agent_vector_codes(agent);
             let distances = codes
                 .chunks(code.len())
                 .map(|one| codes::hamming_distance(one, &code));
@@ -193,7 +193,7 @@ fn agents_of_one_distance_are_told_apart_by_their_ids() {
     let mut ids: Vec<Uuid> = found
         .iter()
         .map(|near| {
-            let (chunk, place) = chunk_and_index(near.slot);
+            let (chunk, place) = locate_slot(near.slot);
             snapshot.chunks[chunk].ids[place]
         })
         .collect();
@@ -266,9 +266,9 @@ fn the_file_goes_with_its_vectors_and_what_is_left_over_at_the_start() {
     assert_eq!(files(), 0);
     std::fs::write(folder.join("7.vectors"), "left over").unwrap();
     std::fs::write(folder.join("notes.txt"), "of somebody").unwrap();
-    remove_leftover_files(&folder).unwrap();
+    remove_leftover_vector_files(&folder).unwrap();
     assert_eq!(files(), 1);
-    remove_leftover_files(&folder.join("nowhere")).unwrap();
+    remove_leftover_vector_files(&folder.join("nowhere")).unwrap();
 }
 
 #[test]
