@@ -2,11 +2,13 @@
 //!
 //! A step is not changed once it is released, so it uses its own identifiers and never those of the current code. A
 //! change of the schema needs two releases: the first only adds, because the previous version may run at the same
-//! time; the second removes what no code reads any more. Times are signed 64-bit microseconds since 1970 UTC; derived
+//! time; the second removes what no code reads any more. Since the first release each step is a [`CompatibleMigration`],
+//! which records the versions that can run on the schema after it. Times are signed 64-bit microseconds since 1970 UTC; derived
 //! JSON is TEXT on both engines.
 
 use sea_orm_migration::prelude::*;
 
+mod compatible_migration;
 mod m0001_people;
 mod m0002_domains;
 mod m0003_ownership;
@@ -17,8 +19,10 @@ mod m0007_events;
 mod m0008_vectors;
 mod m0009_a2a_tasks;
 mod m0010_peer_candidates;
+mod m0011_schema_compatibility;
 mod new_table;
 
+pub use compatible_migration::CompatibleMigration;
 use new_table::{CreateTablesMigration, NewTable};
 
 #[derive(Debug)]
@@ -47,6 +51,13 @@ impl MigratorTrait for Migrator {
                 "m0010_peer_candidates",
                 m0010_peer_candidates::peer_migration_tables,
             ),
+            Box::new(CompatibleMigration {
+                migration: create_tables_migration(
+                    "m0011_schema_compatibility",
+                    m0011_schema_compatibility::compatibility_migration_tables,
+                ),
+                min_version: "0.1.0",
+            }),
         ]
     }
 }

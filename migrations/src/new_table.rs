@@ -35,6 +35,11 @@ impl MigrationTrait for CreateTablesMigration {
         }
         Ok(())
     }
+
+    /// In a transaction on SQLite too, so that a crash leaves no half of a migration.
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
 }
 
 /// A table to create. Its columns, references and indexes are created in the given order.

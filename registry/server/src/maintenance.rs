@@ -12,7 +12,7 @@ use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::search::indexing::rebuild_index;
 use a2a_registry_domain::identifiers::Entropy;
 use a2a_registry_store::{
-    Store, StoreError, StoreErrorKind, StoreOptions, agents, vectors, versions,
+    SchemaState, Store, StoreError, StoreErrorKind, StoreOptions, agents, vectors, versions,
 };
 use serde::Serialize;
 use uuid::Uuid;
@@ -78,17 +78,24 @@ pub async fn ping_database(config: &Config) -> Result<String, StartError> {
         .await
         .map_err(to_start_error)?;
     store.ping().await.map_err(to_start_error)?;
-    let missing = store.pending_migrations().await.map_err(to_start_error)?;
+    let state = store.schema_state().await.map_err(to_start_error)?;
     let engine = if store.is_postgres() {
         "PostgreSQL"
     } else {
         "SQLite"
     };
     store.close().await.map_err(to_start_error)?;
-    Ok(match missing.len() {
-        0 => format!("{engine} responds, and its schema is current"),
-        count => format!("{engine} responds; {count} migrations will run at the next start"),
-    })
+    match state {
+        SchemaState::Known { pending } => Ok(match pending.len() {
+            0 => format!("{engine} responds, and its schema is current"),
+            count => format!("{engine} responds; {count} migrations will run at the next start"),
+        }),
+        SchemaState::Newer { migrations } => Ok(format!(
+            "{engine} responds; a newer version has migrated it ({}), and this version can run beside it",
+            migrations.join(", ")
+        )),
+        SchemaState::Incompatible { reason } => Err(to_start_error(StoreError::other(reason))),
+    }
 }
 
 /// Number of cards read at once for verification.

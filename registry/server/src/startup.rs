@@ -38,7 +38,9 @@ use a2a_registry_domain::admission_rules::AdmissionRules;
 use a2a_registry_domain::identifiers::{Entropy, new_uuid};
 use a2a_registry_http::a2a_agent::card_signing::sign_own_card;
 use a2a_registry_search::{Index, IndexConfig, IndexOpenResult};
-use a2a_registry_store::{SqliteSynchronous, Store, StoreError, StoreOptions, agents, events};
+use a2a_registry_store::{
+    SchemaState, SqliteSynchronous, Store, StoreError, StoreOptions, agents, events,
+};
 use data_encoding::BASE64;
 
 use crate::group_selection::check_no_deselected_groups;
@@ -240,6 +242,14 @@ async fn open_store(
     // A file that this start created could not be locked earlier.
     let locked = file.map_or(Ok(()), |file| data_dir.lock_database(&file));
     locked.map_err(|error| StartError(error.to_string()))?;
+    let state = store.schema_state().await;
+    if let SchemaState::Newer { migrations } = state.map_err(|error| database_error(&error))? {
+        let migrations = migrations.join(", ");
+        tracing::warn!(
+            migrations,
+            "a newer version has migrated the database, and this version can run beside it; it has migrated nothing"
+        );
+    }
     Ok((data_dir, store))
 }
 

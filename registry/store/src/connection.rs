@@ -5,25 +5,23 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_migrations::Migrator;
 use sea_orm::sqlx::sqlite::SqliteConnectOptions;
 use sea_orm::sqlx::{self, Connection as _, Executor as _, PgConnection};
 use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend,
     SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
 };
-use sea_orm_migration::{MigratorTrait, SchemaManager};
 
 use super::damaged_bodies::DamagedBodies;
 use super::row_changes::{PendingRowChanges, RowChangeCounters};
+use super::schema_state::{
+    SchemaState, has_migrations_table, read_schema_state, run_pending_migrations,
+};
 use super::statements::enable_statement_recording;
 use super::{StoreError, sqlite_file};
 
 /// The PostgreSQL advisory lock under which migrations run.
 const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
-
-/// The table of the migrations that have run.
-const MIGRATIONS_TABLE: &str = "seaql_migrations";
 
 /// Runs statements: the store itself for single reads, a read transaction for several, or a write transaction.
 pub trait Executor: Sync {
@@ -210,8 +208,7 @@ impl Store {
     /// Those of [`Store::open`]; also if the database is missing or empty.
     pub async fn open_existing(options: &StoreOptions) -> Result<Self, StoreError> {
         let store = Self::connect(options).await?;
-        let manager = SchemaManager::new(&store.writer);
-        if !manager.has_table(MIGRATIONS_TABLE).await? {
+        if !has_migrations_table(&store.writer).await? {
             return Err(StoreError::other(
                 "it holds no registry yet; start `a2a-registry serve` once to create one",
             ));
@@ -265,12 +262,12 @@ impl Store {
         })
     }
 
-    /// Runs every migration that has not run yet; running it again has no effect. On PostgreSQL an advisory lock makes
-    /// processes that start together run each migration once.
+    /// Runs every migration that has not run yet; running it again has no effect, and neither has running it on the
+    /// schema of a newer version that this one can run beside. On PostgreSQL an advisory lock makes processes that start
+    /// together run each migration once.
     ///
     /// # Errors
-    /// If the database was created before the first release, or if a step fails; the schema then stays at the previous
-    /// step.
+    /// If this version cannot run on the schema, or if a step fails; the schema then stays at the previous step.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         if !self.is_postgres() {
             return run_pending_migrations(&self.writer).await;
@@ -283,15 +280,24 @@ impl Store {
         outcome
     }
 
+    /// The state of the schema, read without changing anything.
+    ///
+    /// # Errors
+    /// If the database does not respond.
+    pub async fn schema_state(&self) -> Result<SchemaState, StoreError> {
+        read_schema_state(&self.reader).await
+    }
+
     /// The names of the migrations that have not run yet, oldest first.
     ///
     /// # Errors
-    /// If the database does not respond, was created before the first release, or has migrations that this program
-    /// does not know.
+    /// If the database does not respond, or if this version cannot run on its schema.
     pub async fn pending_migrations(&self) -> Result<Vec<String>, StoreError> {
-        reject_prerelease_database(&self.reader).await?;
-        let pending = Migrator::get_pending_migrations(&self.reader).await?;
-        Ok(pending.iter().map(|step| step.name().to_owned()).collect())
+        match self.schema_state().await? {
+            SchemaState::Known { pending } => Ok(pending),
+            SchemaState::Newer { .. } => Ok(Vec::new()),
+            SchemaState::Incompatible { reason } => Err(StoreError::other(reason)),
+        }
     }
 
     pub fn is_postgres(&self) -> bool {
@@ -351,27 +357,6 @@ impl Store {
         }
         Ok(self.writer.clone().close().await?)
     }
-}
-
-async fn run_pending_migrations(connection: &DatabaseConnection) -> Result<(), StoreError> {
-    reject_prerelease_database(connection).await?;
-    Ok(Migrator::up(connection, None).await?)
-}
-
-/// Rejects a database that was created before the first release. Other migrations made its schema, and nothing here
-/// completes the work that those left to later starts.
-async fn reject_prerelease_database(connection: &DatabaseConnection) -> Result<(), StoreError> {
-    let applied = Migrator::get_migration_models(connection).await?;
-    let steps = Migrator::migrations();
-    let Some(first) = steps.first() else {
-        return Ok(());
-    };
-    if applied.is_empty() || applied.iter().any(|step| step.version == first.name()) {
-        return Ok(());
-    }
-    Err(StoreError::other(
-        "it was created by a version before the first release and cannot be upgraded; start with an empty data folder and database, or use the version that created it",
-    ))
 }
 
 /// Opens and closes one connection to PostgreSQL to learn why connecting fails: the pool reports only a timeout. Waits

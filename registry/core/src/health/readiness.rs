@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_registry_domain::timestamp::SECOND;
-use a2a_registry_store::{MAX_DAMAGED_BODIES, StoreErrorKind, agents, events};
+use a2a_registry_store::{MAX_DAMAGED_BODIES, SchemaState, StoreErrorKind, agents, events};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -106,13 +106,29 @@ pub async fn check_readiness(context: &AppContext) -> Readiness {
 
 async fn check_database(context: &AppContext) -> Result<String, String> {
     let Err(error) = agents::agents_page_by_id(&context.store, None, 1).await else {
-        return Ok("answers".into());
+        return check_schema(context).await;
     };
     tracing::warn!(%error, "the database does not respond");
     Err(match error.kind() {
         StoreErrorKind::Unavailable => "does not respond".into(),
         _ => "responds, but agents cannot be read".into(),
     })
+}
+
+/// Checks that this version can still run on the schema, which a newer version may have migrated since the start.
+async fn check_schema(context: &AppContext) -> Result<String, String> {
+    match context.store.schema_state().await {
+        Ok(SchemaState::Known { .. }) => Ok("answers".into()),
+        Ok(SchemaState::Newer { migrations }) => Ok(format!(
+            "answers; a newer version has migrated it ({}), and this version can run beside it",
+            migrations.join(", ")
+        )),
+        Ok(SchemaState::Incompatible { reason }) => Err(reason),
+        Err(error) => {
+            tracing::warn!(%error, "the migrations of the database cannot be read");
+            Err("responds, but its migrations cannot be read".into())
+        }
+    }
 }
 
 /// Checks that the index can be read, and how far it lags.

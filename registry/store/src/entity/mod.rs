@@ -48,6 +48,7 @@ mod peer_candidates;
 mod policies;
 pub(crate) mod queries;
 mod reviews;
+mod schema;
 mod vectors;
 
 pub use a2a::a2a_task;
@@ -62,6 +63,7 @@ pub use ownership::{challenge, enrolled_key, owner_fingerprint, proof_check};
 pub use peer_candidates::peer_candidate;
 pub use policies::{dry_run_change, policy_set, waiver};
 pub use reviews::{agent_report, break_glass, review_approval, review_comment};
+pub use schema::schema_compatibility;
 pub use vectors::{agent_vectors, embedding_model};
 
 use sea_orm::{DeriveRelation, EnumIter};
