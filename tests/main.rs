@@ -81,5 +81,6 @@ mod support_tests;
 mod talking;
 mod tidy;
 mod unmanaged;
+mod upgrade;
 mod virtual_crawl;
 mod vouch_pages;

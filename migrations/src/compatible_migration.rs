@@ -9,8 +9,8 @@ const TABLE: &str = "schema_compatibility";
 /// first release is one.
 pub struct CompatibleMigration {
     pub migration: Box<dyn MigrationTrait>,
-    /// A version as in a manifest. For a migration that only adds, it is the first version of all; for one that removes,
-    /// the first version that uses nothing of what is removed.
+    /// A version as in a manifest. For a migration that only adds, it is the first version of all; for one that
+    /// removes, the first version that uses nothing of what is removed.
     pub min_version: &'static str,
 }
 

@@ -2,9 +2,9 @@
 //!
 //! A step is not changed once it is released, so it uses its own identifiers and never those of the current code. A
 //! change of the schema needs two releases: the first only adds, because the previous version may run at the same
-//! time; the second removes what no code reads any more. Since the first release each step is a [`CompatibleMigration`],
-//! which records the versions that can run on the schema after it. Times are signed 64-bit microseconds since 1970 UTC; derived
-//! JSON is TEXT on both engines.
+//! time; the second removes what no code reads any more. Since the first release each step is a
+//! [`CompatibleMigration`], which records the versions that can run on the schema after it. Times are signed 64-bit
+//! microseconds since 1970 UTC; derived JSON is TEXT on both engines.
 
 use sea_orm_migration::prelude::*;
 

@@ -55,8 +55,8 @@ pub(super) async fn read_schema_state(
     applied.sort_unstable();
     let steps = Migrator::migrations();
     let known: Vec<String> = steps.iter().map(|step| step.name().to_owned()).collect();
-    // Other migrations made the schema of a database from before the first release, and nothing here completes the work
-    // that those left to later starts.
+    // Other migrations made the schema of a database from before the first release, and nothing here completes the
+    // work that those left to later starts.
     if !applied.is_empty() && known.first().is_some_and(|first| !applied.contains(first)) {
         return Ok(incompatible_state(
             "it was created by a version before the first release and cannot be upgraded; start with an empty data \
@@ -73,8 +73,8 @@ pub(super) async fn read_schema_state(
     // A newer version has all migrations of this one, and runs them first.
     if let (Some(missing), Some(other)) = (pending.first(), newer.first()) {
         return Ok(incompatible_state(format!(
-            "its migration {other} is not of this version, and {missing} of this version has not run; start the version \
-             that migrated the database"
+            "its migration {other} is not of this version, and {missing} of this version has not run; start the \
+             version that migrated the database"
         )));
     }
     let unknown = schema_compatibility::Column::Migration.is_in(newer.clone());
