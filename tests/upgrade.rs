@@ -9,9 +9,7 @@ use std::sync::Arc;
 use a2a_migrations::{CompatibleMigration, Migrator};
 use async_trait::async_trait;
 use sea_orm::{ConnectionTrait as _, DatabaseConnection, Statement};
-use sea_orm_migration::{
-    DbErr, MigrationName, MigrationTrait, MigratorTraitSelf as _, SchemaManager,
-};
+use sea_orm_migration::{DbErr, MigrationName, MigrationTrait, MigratorTraitSelf, SchemaManager};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -67,7 +65,7 @@ struct NewerVersion {
     stopped: Option<Arc<Notify>>,
 }
 
-impl sea_orm_migration::MigratorTraitSelf for NewerVersion {
+impl MigratorTraitSelf for NewerVersion {
     fn migrations(&self) -> Vec<Box<dyn MigrationTrait>> {
         let notes = NewerMigration {
             name: "m9001_agent_notes",
