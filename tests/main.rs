@@ -75,6 +75,7 @@ mod restricted_agents;
 mod review_pages;
 mod reviews;
 mod service;
+mod service_manager;
 mod skill_names;
 mod store;
 mod support_tests;

@@ -155,6 +155,7 @@ async fn every_command_follows_the_exit_code_rule() {
         (vec!["openapi"], 0),
         (vec!["openapi", "x"], 2),
         (vec!["completions", "csh"], 2),
+        (vec!["man", "/no/folder"], 2),
         (vec!["serve", "--roles", "cook"], 2),
         (vec!["demo", "--listen", "x"], 2),
         (vec!["sign", "/no/file", "--key", "/no/key"], 2),

@@ -41,6 +41,7 @@ mod review;
 mod search;
 mod send;
 mod serve;
+mod service_manager;
 mod session;
 mod show;
 mod sign;
@@ -192,6 +193,9 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Print completions for a shell
     Completions(maintenance::CompletionsArgs),
+    /// Write a manual page for each command into a folder
+    #[command(hide = true)]
+    Man(maintenance::ManArgs),
 }
 
 /// Runs the command in these arguments, which begin with the program's name, and returns the exit code.
@@ -277,6 +281,7 @@ async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
         Command::Migrate(arguments) => maintenance::migrate_database(&arguments, console).await,
         Command::Openapi => maintenance::print_openapi(console),
         Command::Completions(arguments) => maintenance::print_completions(&arguments, console),
+        Command::Man(arguments) => maintenance::write_manual_pages(&arguments),
         Command::Token(token::TokenCommand::ResetAdmin(arguments)) => {
             token::reset_admin_token(&arguments, console).await
         }

@@ -1,5 +1,6 @@
-//! `migrate`, `reindex`, `openapi`, `completions`: maintenance of a registry and its command line.
+//! `migrate`, `reindex`, `openapi`, `completions`, `man`: maintenance of a registry and its command line.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
@@ -20,6 +21,13 @@ use super::offline_args::OfflineArgs;
 pub struct CompletionsArgs {
     /// The shell
     shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Args, Debug, Clone)]
+pub struct ManArgs {
+    /// Existing folder for the pages
+    folder: PathBuf,
 }
 
 /// Migrates the database to this program's schema.
@@ -83,5 +91,18 @@ pub fn print_completions(arguments: &CompletionsArgs, console: &Console) -> Comm
         &mut script,
     );
     console.write_bytes(&script)?;
+    Ok(CommandOutcome::Done)
+}
+
+/// Writes a manual page for each command into a folder, such as `a2a-registry-serve.1`.
+pub fn write_manual_pages(arguments: &ManArgs) -> CommandResult {
+    let folder = &arguments.folder;
+    let written = clap_mangen::generate_to(super::Cli::command(), folder);
+    written.map_err(|error| {
+        CommandError::new(format!(
+            "the manual pages cannot be written to {}: {error}; give an existing folder",
+            folder.display()
+        ))
+    })?;
     Ok(CommandOutcome::Done)
 }

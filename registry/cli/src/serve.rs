@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::signals::{HangupAction, ShutdownSignals};
-use super::{logging, terminal};
+use super::{logging, service_manager, terminal};
 
 /// Time limit for the shutdown of all parts.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -432,7 +432,8 @@ async fn spawn_server(
             shutdown.cancelled().await;
             jobs.stop_crawling();
         };
-        let (served, ()) = tokio::join!(serving, stop_crawler);
+        let report = service_manager::report_service_state(&app, &shutdown);
+        let (served, (), ()) = tokio::join!(serving, stop_crawler, report);
         jobs.stop().await;
         startup::close_store(&app.store).await;
         served.map_err(|error| CommandError::new(format!("the server failed: {error}")))

@@ -68,6 +68,7 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry openapi",
         "a2a-registry doctor",
         "a2a-registry completions bash",
+        "a2a-registry man d",
     ] {
         assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
     }
@@ -136,4 +137,33 @@ fn the_commands_on_a_data_folder_are_known() {
         "token reset-admin",
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn every_visible_command_has_a_manual_page() {
+    fn collect(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        found.push(format!("{path}.1"));
+        let below = command.get_subcommands();
+        for below in below.filter(|below| !below.is_hide_set()) {
+            collect(below, &format!("{path}-{}", below.get_name()), found);
+        }
+    }
+    let mut expected = Vec::new();
+    collect(&Cli::command(), "a2a-registry", &mut expected);
+    expected.sort();
+
+    let folder = tempfile::tempdir().unwrap();
+    let line = format!("a2a-registry man {}", folder.path().display());
+    let Ok(Command::Man(arguments)) = parse(&line).map(|cli| cli.command) else {
+        panic!("{line}");
+    };
+    maintenance::write_manual_pages(&arguments).unwrap();
+    let entries = std::fs::read_dir(folder.path()).unwrap();
+    let mut written: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    written.sort();
+    assert_eq!(written, expected);
+    let page = std::fs::read_to_string(folder.path().join("a2a-registry-search.1")).unwrap();
+    assert!(page.contains("A2A_REGISTRY_TOKEN"), "{page}");
 }
