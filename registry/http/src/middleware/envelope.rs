@@ -245,6 +245,8 @@ impl RequestMeta {
             let problem = refusal.and_then(PageRejection::problem);
             error.as_error::<Problem>().or(problem)
         });
+        // A page that shows a refusal itself has logged it.
+        handler_problem.into_iter().for_each(Problem::log_refusal);
         let default_problem;
         let problem = match handler_problem {
             Some(problem) => problem,
@@ -254,7 +256,6 @@ impl RequestMeta {
             }
         };
         self.log_server_error(&request, problem);
-        problem.log_refusal();
         let page = request
             .app_data::<ErrorPageRenderer>()
             .filter(|_| accepts_media_type(&request, "text/html") && !is_api_path(request.path()));
