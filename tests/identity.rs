@@ -5,6 +5,7 @@ mod access_tokens;
 mod attempts;
 mod browser_sign_in;
 mod departures;
+mod log_of_a_run;
 mod provider_callbacks;
 mod rejected_sign_ins;
 mod selected_groups;

@@ -33,7 +33,7 @@ fn action_log_lines(lines: &[String]) -> Vec<Value> {
         .iter()
         .filter_map(|line| serde_json::from_str(line).ok());
     lines
-        .filter(|line: &Value| !line["act"].is_null())
+        .filter(|line: &Value| line["target"] == "audit")
         .collect()
 }
 
@@ -98,7 +98,7 @@ async fn each_act_is_logged_once() {
 
     let acts = action_log_lines(&ended.stderr);
     let of = |id: &str| -> Vec<&Value> {
-        let with = |act: &&Value| act["span"]["request_id"] == id;
+        let with = |act: &&Value| act["request_id"] == id;
         acts.iter().filter(with).collect()
     };
     for (id, kind, subject) in [
@@ -114,7 +114,7 @@ async fn each_act_is_logged_once() {
         let lines = of(id);
         assert_eq!(lines.len(), 1, "{id}: {acts:#?}");
         let line = lines[0];
-        assert_eq!(line["act"], kind, "{line}");
+        assert_eq!(line["event"], kind, "{line}");
         assert_eq!(line["subject"], subject, "{line}");
         assert_eq!(line["actor"], "admin", "{line}");
         assert_eq!(line["level"], "INFO", "{line}");

@@ -62,7 +62,7 @@ pub async fn run_demo(arguments: DemoArgs, console: &Console) -> CommandResult {
     let (url, token) = (server.url.clone(), server.admin_token.clone());
     let outcome = tokio::select! {
         outcome = register_and_present_samples(&url, token, &agents, console) => outcome,
-        ended = server.wait_for_end() => ended.and_then(|()| {
+        ended = server.wait_for_end() => ended.and_then(|_| {
             Err(CommandError::new("the server ended unexpectedly; see its log"))
         }),
         () = signals.wait_for_signal() => Ok(()),

@@ -25,6 +25,7 @@ mod group;
 mod inbox;
 mod lint;
 mod list_format;
+mod log_format;
 mod logging;
 mod maintenance;
 mod mcp;

@@ -2,10 +2,13 @@
 
 use std::io::IsTerminal;
 
-use a2a_registry_core::config::{LogConfig, LogFormat};
+use a2a_registry_core::commit::decision_maker::SYSTEM_ACTOR;
+use a2a_registry_core::config::{Config, LogConfig, LogFormat};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::JsonFields;
 
 use super::command_error::CommandError;
+use super::log_format::{JsonLine, TextFields};
 
 /// Variable that overrides `log.filter` for one run, as usual for Rust programs.
 const FILTER_VARIABLE: &str = "RUST_LOG";
@@ -35,8 +38,11 @@ pub fn start_logging(config: &LogConfig) -> Result<(), CommandError> {
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
     // An error only means that logging was started already.
     let _ = match config.format {
-        LogFormat::Text => subscriber.try_init(),
-        LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
+        LogFormat::Text => subscriber.fmt_fields(TextFields).try_init(),
+        LogFormat::Json => subscriber
+            .fmt_fields(JsonFields::new())
+            .event_format(JsonLine::new())
+            .try_init(),
     };
     Ok(())
 }
@@ -56,4 +62,35 @@ pub fn start_logging_if_requested() -> Result<(), CommandError> {
         Some(_) => start_logging(&LogConfig::default()),
         None => Ok(()),
     }
+}
+
+/// Logs that the process serves with these roles, separated by commas.
+pub fn log_started(config: &Config, roles: &str) {
+    let database = match config.database_url().starts_with("sqlite:") {
+        true => "sqlite",
+        false => "postgresql",
+    };
+    tracing::info!(
+        event = "process.started",
+        actor = SYSTEM_ACTOR,
+        version = env!("CARGO_PKG_VERSION"),
+        database,
+        listen = %config.server.listen,
+        public_url = config.public_url(),
+        roles,
+        "started"
+    );
+}
+
+/// Logs the end with its reason, and how many requests had no response when the time to finish was over. Without that
+/// number, the shutdown was interrupted or failed.
+pub fn log_ended(reason: &str, unanswered: Option<i64>) {
+    tracing::info!(
+        event = "process.ended",
+        actor = SYSTEM_ACTOR,
+        reason,
+        clean = unanswered.is_some(),
+        unanswered,
+        "ended"
+    );
 }

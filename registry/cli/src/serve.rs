@@ -157,24 +157,20 @@ pub async fn run_serve(arguments: ServeArgs, console: &Console) -> CommandResult
     if server.approve_all {
         terminal::eprint_note("every registered card is approved, because --approve-all is set");
     }
-    tracing::info!(
-        url = server.url,
-        version = env!("CARGO_PKG_VERSION"),
-        api = roles.api,
-        crawler = roles.crawler,
-        "started"
-    );
     print_server_started(&server, roles, console)?;
     tokio::select! {
         () = signals.wait_for_signal() => {}
         ended = server.wait_for_end() => {
+            logging::log_ended("failure", None);
             ended?;
             return Err(CommandError::new("the server ended unexpectedly; see its log"));
         }
     }
-    tracing::info!("shutting down; requests in progress can finish");
-    server.stop(&mut signals).await?;
-    tracing::info!("ended");
+    let reason = signals.received().unwrap_or_default();
+    tracing::info!(reason, "shutting down; requests in progress can finish");
+    let stopped = server.stop(&mut signals).await;
+    logging::log_ended(reason, stopped.as_ref().ok().copied());
+    stopped?;
     print_server_stopped(console)
 }
 
@@ -232,7 +228,7 @@ pub struct RegistryServer {
     /// Whether every card is approved.
     pub approve_all: bool,
     shutdown: CancellationToken,
-    task: JoinHandle<Result<(), CommandError>>,
+    task: JoinHandle<Result<i64, CommandError>>,
 }
 
 impl RegistryServer {
@@ -270,8 +266,9 @@ impl RegistryServer {
             tracing::info!(reason, "the search index is being rebuilt");
         }
         let shutdown = CancellationToken::new();
+        let context = built.context;
         let parts = ServerStartInput {
-            app: built.context,
+            app: Arc::clone(&context),
             roles,
             rebuild: built.rebuild_reason,
         };
@@ -280,6 +277,7 @@ impl RegistryServer {
             metrics: metrics_listener,
         };
         let task = spawn_server(parts, listeners, shutdown.clone()).await?;
+        logging::log_started(context.config(), &roles.role_names().join(","));
         Ok(Self {
             url,
             metrics_url: metrics_listen.map(|address| format!("http://{address}/metrics")),
@@ -290,8 +288,9 @@ impl RegistryServer {
         })
     }
 
-    /// Waits until it ends by itself, which happens only on an error.
-    pub async fn wait_for_end(&mut self) -> Result<(), CommandError> {
+    /// Waits until it ends, which it does by itself only on an error. Returns the number of requests that had no
+    /// response when the time to finish was over.
+    pub async fn wait_for_end(&mut self) -> Result<i64, CommandError> {
         (&mut self.task).await.unwrap_or_else(|error| {
             Err(CommandError::new(format!(
                 "the server was aborted: {error}"
@@ -299,11 +298,12 @@ impl RegistryServer {
         })
     }
 
-    /// Stops it and waits for its end: at most ten seconds, and no longer than until a further signal.
+    /// Stops it and waits for its end: at most ten seconds, and no longer than until a further signal. Returns the
+    /// number of requests that had no response when the time to finish was over.
     ///
     /// # Errors
     /// [`CommandError::Interrupted`] after a further signal.
-    pub async fn stop(mut self, signals: &mut ShutdownSignals) -> Result<(), CommandError> {
+    pub async fn stop(mut self, signals: &mut ShutdownSignals) -> Result<i64, CommandError> {
         self.shutdown.cancel();
         tokio::select! {
             ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.wait_for_end()) => ended.unwrap_or_else(|_| {
@@ -390,7 +390,7 @@ async fn spawn_server(
     parts: ServerStartInput,
     listeners: Listeners,
     shutdown: CancellationToken,
-) -> Result<JoinHandle<Result<(), CommandError>>, CommandError> {
+) -> Result<JoinHandle<Result<i64, CommandError>>, CommandError> {
     let ServerStartInput {
         app,
         roles,
@@ -404,7 +404,7 @@ async fn spawn_server(
             Arc::clone(&app),
             listeners,
             shutdown.clone(),
-            metrics,
+            Arc::clone(&metrics),
         ))
     } else {
         // Without the API, the port is released at once.
@@ -422,22 +422,41 @@ async fn spawn_server(
         return Err(CommandError::new(format!("the server cannot start: {why}")));
     }
     Ok(tokio::spawn(async move {
-        let serving = async {
-            let served = serving.await;
-            // If the server ended by itself, everything else ends with it.
-            shutdown.cancel();
-            served
-        };
+        let serving = await_drained(serving, &shutdown, app.config(), &metrics);
         let stop_crawler = async {
             shutdown.cancelled().await;
             jobs.stop_crawling();
         };
         let report = service_manager::report_service_state(&app, &shutdown);
-        let (served, (), ()) = tokio::join!(serving, stop_crawler, report);
+        let ((served, unanswered), (), ()) = tokio::join!(serving, stop_crawler, report);
         jobs.stop().await;
         startup::close_store(&app.store).await;
-        served.map_err(|error| CommandError::new(format!("the server failed: {error}")))
+        served
+            .map(|()| unanswered)
+            .map_err(|error| CommandError::new(format!("the server failed: {error}")))
     }))
+}
+
+/// Waits until the server has ended. Returns the number of requests, too, that had no response when
+/// `server.drain_seconds` were over: the server drops these.
+async fn await_drained(
+    mut serving: HttpServerFuture,
+    shutdown: &CancellationToken,
+    config: &Config,
+    metrics: &Metrics,
+) -> (std::io::Result<()>, i64) {
+    let drain_end = async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(Duration::from_secs(config.server.drain_seconds)).await;
+        metrics.requests_in_flight()
+    };
+    let ended = tokio::select! {
+        served = serving.as_mut() => (served, 0),
+        unanswered = drain_end => (serving.await, unanswered),
+    };
+    // If the server ended by itself, everything else ends with it.
+    shutdown.cancel();
+    ended
 }
 
 /// Future of the API and the pages.

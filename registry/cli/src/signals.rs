@@ -24,6 +24,8 @@ pub struct ShutdownSignals {
     hangup: tokio::signal::unix::Signal,
     #[cfg(unix)]
     hangup_action: HangupAction,
+    /// The last signal to stop.
+    received: Option<&'static str>,
 }
 
 impl ShutdownSignals {
@@ -39,24 +41,31 @@ impl ShutdownSignals {
             interrupt: listen(SignalKind::interrupt())?,
             hangup: listen(SignalKind::hangup())?,
             hangup_action,
+            received: None,
         })
     }
 
     #[cfg(not(unix))]
     pub fn listen(_: HangupAction) -> Result<Self, CommandError> {
-        Ok(Self {})
+        Ok(Self { received: None })
+    }
+
+    /// The name of the last signal to stop, for the log.
+    pub const fn received(&self) -> Option<&'static str> {
+        self.received
     }
 
     /// Waits for the next signal to stop.
     #[cfg(unix)]
     pub async fn wait_for_signal(&mut self) {
         loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => {}
-            }
-            if self.hangup_action == HangupAction::Ends {
+            let name = tokio::select! {
+                _ = self.terminate.recv() => "SIGTERM",
+                _ = self.interrupt.recv() => "SIGINT",
+                _ = self.hangup.recv() => "SIGHUP",
+            };
+            if name != "SIGHUP" || self.hangup_action == HangupAction::Ends {
+                self.received = Some(name);
                 return;
             }
             tracing::info!("SIGHUP has no effect; restart to reload the configuration");
@@ -65,10 +74,11 @@ impl ShutdownSignals {
 
     /// Waits for the next signal to stop.
     #[cfg(not(unix))]
-    pub async fn next(&mut self) {
+    pub async fn wait_for_signal(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             // Without signals, the process runs until it is killed.
             std::future::pending::<()>().await;
         }
+        self.received = Some("Ctrl-C");
     }
 }

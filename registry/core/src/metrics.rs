@@ -175,6 +175,11 @@ impl Metrics {
         }
     }
 
+    /// The number of requests without a response.
+    pub fn requests_in_flight(&self) -> i64 {
+        self.in_flight.get()
+    }
+
     pub fn count_malformed_request(&self) {
         self.malformed_requests.inc();
     }

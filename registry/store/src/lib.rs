@@ -14,6 +14,7 @@ pub mod check_leases;
 mod clock_repair;
 pub mod collections;
 mod connection;
+pub mod current_cards;
 mod damaged_bodies;
 pub mod decisions;
 pub mod domains;

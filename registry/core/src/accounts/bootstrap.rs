@@ -12,6 +12,7 @@ use crate::accounts::records::{
     new_account_row, new_token_row, new_token_secret, set_account_roles,
 };
 use crate::commit::change_set::ChangeSet;
+use crate::commit::committed_changes::CommittedChanges;
 use crate::commit::decision_maker::SYSTEM_ACTOR;
 use crate::error::StartError;
 
@@ -92,18 +93,18 @@ async fn restore_bootstrap_admin(
     let mut change_set = ChangeSet::new(now, entropy);
     let data = json!({"account": BOOTSTRAP_ACCOUNT, "roles": roles.to_string(), "disabled": false});
     change_set.add_event(EventKind::AccountChanged, row.id, SYSTEM_ACTOR, data);
-    write_change_set(change_set, &write).await?;
-    write.commit().await
+    let committed = write_change_set(change_set, &write).await?;
+    write.commit().await?;
+    committed.log_actions();
+    Ok(())
 }
 
 async fn write_change_set(
     change_set: ChangeSet<'_>,
     write: &WriteTransaction,
-) -> Result<(), StoreError> {
+) -> Result<CommittedChanges, StoreError> {
     let result = change_set.write(write).await;
-    result
-        .map(drop)
-        .map_err(|error| StoreError::other(error.internal.unwrap_or(error.public)))
+    result.map_err(|error| StoreError::other(error.internal.unwrap_or(error.public)))
 }
 
 /// What to do with an existing bootstrap token.
@@ -139,6 +140,7 @@ async fn set_bootstrap_token(
             admin
         }
     };
+    let mut committed = CommittedChanges::default();
     write
         .delete_other_bootstrap_tokens(&sha256_hex(secret))
         .await?;
@@ -164,8 +166,9 @@ async fn set_bootstrap_token(
             SYSTEM_ACTOR,
             data,
         );
-        write_change_set(change_set, &write).await?;
+        committed = write_change_set(change_set, &write).await?;
     }
     write.commit().await?;
+    committed.log_actions();
     Ok(true)
 }

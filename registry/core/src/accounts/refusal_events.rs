@@ -30,8 +30,9 @@ pub async fn write_credential_refusal_events(context: &AppContext) -> Result<()>
         let more = count.unlogged();
         if more > 0 {
             let reasons = &count.reasons;
-            tracing::warn!(target: SIGN_IN_LOG, network, more, ?reasons, "more sign-ins or credentials were rejected \
-             in this minute");
+            let event = EventKind::SignInRefused.as_str();
+            tracing::warn!(target: SIGN_IN_LOG, event, network, more, ?reasons, "more sign-ins or credentials were \
+             rejected in this minute");
         }
     }
     Ok(())

@@ -21,7 +21,7 @@ use crate::admission::rule_changes::{
 };
 use crate::admission::rules_lease::StoredRulesRun;
 use crate::commit::change_set::ChangeSet;
-use crate::commit::publish::commit_and_publish_unlogged;
+use crate::commit::publish::commit_and_publish;
 use crate::context::AppContext;
 use crate::error::Result;
 use crate::process_state::rules_progress::RulesRunStage;
@@ -258,6 +258,7 @@ impl<'a> RulesRun<'a> {
             return Ok(Some(end));
         }
         let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+        change_set.logs_actions = false;
         let mut stored = self.stored.clone();
         match batch {
             DecisionBatch::Reviews(open) => {
@@ -275,7 +276,7 @@ impl<'a> RulesRun<'a> {
         stored.total = stored.total.max(stored.decided);
         stored.until = context.now().plus_micros(LEASE_DURATION).0;
         stored.store(&write).await?;
-        commit_and_publish_unlogged(context, write, [&committed]).await?;
+        commit_and_publish(context, write, [&committed]).await?;
         self.stored = stored;
         self.last_seq = committed.last_seq.unwrap_or(self.last_seq);
         Ok(None)

@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::admission::policy_subject::{PolicySubject, trust_and_signature};
 use crate::commit::agent_rows::AgentRows;
+use crate::commit::audit_log::card_model_name;
 use crate::error::AppError;
 use crate::signatures::DomainKeyBinding;
 use crate::visibility::{ListingState, visibility_labels, visible_submitter};
@@ -331,6 +332,5 @@ pub fn current_version_id(agent: &agent::Model) -> Option<Uuid> {
 
 /// The name of the agent in a version of its card.
 pub fn card_name(version: &version::Model) -> Option<String> {
-    let card: serde_json::Value = serde_json::from_str(&version.model).ok()?;
-    card.get("name")?.as_str().map(str::to_owned)
+    card_model_name(&version.model)
 }

@@ -26,6 +26,7 @@ use uuid::Uuid;
 
 use crate::commit::admission_policies::load_admission_policies;
 use crate::commit::agent_state::AgentChangeState;
+use crate::commit::audit_log::build_audit_lines;
 use crate::commit::committed_changes::{CommittedChanges, WrittenAgentRows};
 use crate::commit::decision_maker::{DecisionMaker, POLICY_ACTOR};
 use crate::context::AppContext;
@@ -56,6 +57,8 @@ pub struct ChangeSet<'a> {
     pub first_registrants: HashMap<i64, Option<Uuid>>,
     /// The policies by which this change set admits cards.
     admission_policies: OnceCell<Arc<PolicySet>>,
+    /// Whether each action is logged. A caller that makes very many logs its own progress instead.
+    pub logs_actions: bool,
 }
 
 impl<'a> ChangeSet<'a> {
@@ -79,6 +82,7 @@ impl<'a> ChangeSet<'a> {
             events: Vec::new(),
             first_registrants: HashMap::new(),
             admission_policies: OnceCell::new(),
+            logs_actions: true,
         }
     }
 
@@ -415,8 +419,10 @@ impl<'a> ChangeSet<'a> {
         agents.sort_unstable();
         agents.dedup();
         let rows = agents.iter().filter_map(|id| self.agents.get(id));
+        let logged_events = self.logs_actions.then_some(self.events.as_slice());
         let written = WrittenAgentRows {
             agents: rows.cloned().collect(),
+            audit_lines: build_audit_lines(logged_events.unwrap_or_default(), &self.versions),
             first_registrants: self.first_registrants,
         };
         write
@@ -454,7 +460,7 @@ impl<'a> ChangeSet<'a> {
         write
             .end_sources_of_agents(&self.retired_agents, self.now.0)
             .await?;
-        let mut committed = CommittedChanges::load(write, agents, written, &self.events).await?;
+        let mut committed = CommittedChanges::load(write, agents, written).await?;
         committed.last_seq = write.append_events(self.events).await?;
         Ok(committed)
     }

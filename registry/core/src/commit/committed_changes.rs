@@ -2,17 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use a2a_registry_domain::event::EventKind;
 use a2a_registry_search::ChangedAgent;
 use a2a_registry_store::WriteTransaction;
 use a2a_registry_store::agents::agents_by_ids;
 use a2a_registry_store::domains::domains_by_ids;
 use a2a_registry_store::entity::agent;
-use a2a_registry_store::events::NewEvent;
 use uuid::Uuid;
 
 use crate::commit::agent_rows::{load_holds_by_agent, to_changed_agents};
-use crate::commit::decision_maker::{CRAWLER_ACTOR, POLICY_ACTOR, SYSTEM_ACTOR};
+use crate::commit::audit_log::{AuditLogLine, add_current_cards};
 use crate::error::AppError;
 
 /// The agents and actions that a written change set has changed.
@@ -26,7 +24,7 @@ pub struct CommittedChanges {
     /// The number of the last event that was appended.
     pub last_seq: Option<i64>,
     /// Actions and decisions, for the log.
-    audit_lines: Vec<ActionLogLine>,
+    audit_lines: Vec<AuditLogLine>,
 }
 
 /// The rows that a write already has of the agents that it changes.
@@ -35,26 +33,8 @@ pub struct WrittenAgentRows {
     pub agents: Vec<agent::Model>,
     /// The account that first registered a domain, by domain.
     pub first_registrants: HashMap<i64, Option<Uuid>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ActionLogLine {
-    kind: EventKind,
-    subject: String,
-    actor: String,
-}
-
-impl ActionLogLine {
-    fn from_event(event: &NewEvent) -> Option<Self> {
-        // Agents are also updated by the system; only updates by an account are logged.
-        let is_account_update = event.kind == EventKind::AgentUpdated
-            && ![POLICY_ACTOR, CRAWLER_ACTOR, SYSTEM_ACTOR].contains(&event.actor.as_str());
-        (event.kind.is_action() || is_account_update).then(|| Self {
-            kind: event.kind,
-            subject: event.subject.clone(),
-            actor: event.actor.clone(),
-        })
-    }
+    /// The log lines of its actions, with the names that the write knows.
+    pub audit_lines: Vec<AuditLogLine>,
 }
 
 impl CommittedChanges {
@@ -63,11 +43,11 @@ impl CommittedChanges {
         write: &WriteTransaction,
         agents: Vec<Uuid>,
         written_rows: WrittenAgentRows,
-        events: &[NewEvent],
     ) -> Result<Self, AppError> {
         let WrittenAgentRows {
             agents: mut rows,
             mut first_registrants,
+            mut audit_lines,
         } = written_rows;
         let known: HashSet<Uuid> = rows.iter().map(|row| row.id).collect();
         let missing_ids = agents.iter().filter(|id| !known.contains(*id));
@@ -82,10 +62,7 @@ impl CommittedChanges {
         let holds = load_holds_by_agent(write, &agents).await?;
         let first = |domain: i64| first_registrants.get(&domain).copied().flatten();
         let changed = to_changed_agents(&agents, &rows, &holds, first);
-        let audit_lines = events
-            .iter()
-            .filter_map(ActionLogLine::from_event)
-            .collect();
+        add_current_cards(write, &mut audit_lines).await?;
         Ok(Self {
             changed_ids: agents,
             changed_agents: changed,
@@ -96,13 +73,8 @@ impl CommittedChanges {
 
     /// Logs one line for each action, after the commit. The span names the request.
     pub fn log_actions(&self) {
-        for ActionLogLine {
-            kind,
-            subject,
-            actor,
-        } in &self.audit_lines
-        {
-            tracing::info!(act = kind.as_str(), subject, actor, "done");
+        for line in &self.audit_lines {
+            line.log();
         }
     }
 }

@@ -4,6 +4,7 @@
 pub mod admission_policies;
 pub mod agent_rows;
 pub mod agent_state;
+pub mod audit_log;
 pub mod change_set;
 pub mod committed_changes;
 pub mod decision_maker;

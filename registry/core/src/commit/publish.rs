@@ -49,20 +49,6 @@ pub async fn commit_and_publish<'a>(
     Ok(())
 }
 
-/// Like [`commit_and_publish`] without a log line for each action: a caller that writes very many logs its own
-/// progress.
-pub async fn commit_and_publish_unlogged<'a>(
-    context: &AppContext,
-    write: WriteTransaction,
-    change_sets: impl IntoIterator<Item = &'a CommittedChanges>,
-) -> Result<(), AppError> {
-    write.commit().await?;
-    for committed in change_sets {
-        publish_changes(context, committed);
-    }
-    Ok(())
-}
-
 fn publish_changes(context: &AppContext, committed: &CommittedChanges) {
     context.change_counters.increment(&committed.changed_ids);
     if let Some(seq) = committed.last_seq {

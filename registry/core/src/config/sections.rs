@@ -298,7 +298,7 @@ section! {
 
 section! {
     pub struct LogConfig {
-        /// Log filter, such as `info` or `a2a_registry=debug,warn`.
+        /// Log filter, such as `info,access=debug` or `a2a_registry=debug,audit=info,warn`.
         pub filter: String = "info,actix_server=warn,rmcp=error,tantivy=warn,sqlx=warn,sea_orm_migration=warn".into(),
         /// `text` for people, `json` for machines.
         pub format: LogFormat = LogFormat::Text,

@@ -8,6 +8,7 @@ use a2a_registry_store::entity::event;
 use a2a_registry_store::events;
 use serde_json::{Map, Value};
 
+use crate::commit::audit_log::AUDIT_LOG;
 use crate::context::AppContext;
 use crate::error::Result;
 use crate::paging::{ListPage, PageRequest};
@@ -63,7 +64,7 @@ pub async fn load_events_after(
 /// Requests a rebuild of the index in the background; the old index serves until it is done.
 pub async fn request_reindex(context: &AppContext, caller: &Caller) -> Result<()> {
     let admin = caller.require_permission(Permission::Administer)?;
-    tracing::info!(act = "reindex", actor = admin.name, "done");
+    tracing::info!(target: AUDIT_LOG, event = "reindex.requested", actor = admin.name, "done");
     context.signals.reindex.notify_one();
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready as poll_ready};
 
+use a2a_registry_core::commit::audit_log::AUDIT_LOG;
 use a2a_registry_core::metrics::{Metrics, Stopwatch, WorkerRequestMetrics};
 use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform, forward_ready};
@@ -15,17 +16,20 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
 use pin_project_lite::pin_project;
+use tracing::field::{Empty, display};
 use tracing::{Level, Span};
 
 use crate::answers::catalog_links::CatalogLinkHeader;
 use crate::answers::content_security_policy::default_csp;
 use crate::answers::route_table::RouteTable;
+use crate::limits::client_address::client_address;
 use crate::middleware::cors::{CorsPolicy, is_api_path};
 use crate::middleware::request_id::{RequestIdGenerator, TraceParent, X_REQUEST_ID};
 use crate::problems::problem::{PROBLEM_JSON, Problem};
 use crate::problems::problem_kinds;
 use crate::problems::protocol_errors::ProtocolErrorFormat;
 use crate::requests::cookies::{self, NewCookie, Uncacheable};
+use crate::requests::server_state::server_state;
 use crate::requests::visitor::PageRejection;
 
 const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
@@ -35,6 +39,9 @@ const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 const UNTOUCHED_ENCODING: HeaderValue = HeaderValue::from_static("identity");
 
 const FEEDS_PREFIX: &str = "/feeds/";
+
+/// The target of the log line for each request.
+const ACCESS_LOG: &str = "access";
 
 static REQUEST_IDS: LazyLock<RequestIdGenerator> = LazyLock::new(RequestIdGenerator::new);
 
@@ -203,6 +210,7 @@ impl RequestMeta {
             .0
             .record_request(route, self.method, status.as_u16(), &self.watch);
         tracing::debug!(
+            target: ACCESS_LOG,
             status = status.as_u16(),
             route,
             milliseconds = self.watch.elapsed_seconds() * 1000.0,
@@ -237,6 +245,8 @@ impl RequestMeta {
             let problem = refusal.and_then(PageRejection::problem);
             error.as_error::<Problem>().or(problem)
         });
+        // A page that shows a refusal itself has logged it.
+        handler_problem.into_iter().for_each(Problem::log_refusal);
         let default_problem;
         let problem = match handler_problem {
             Some(problem) => problem,
@@ -382,31 +392,52 @@ impl Drop for InFlightRequest {
     }
 }
 
-/// Creates the span of a request, which its log lines carry. Requests that may write have a span if actions are
-/// logged; for a cached card a span would cost too much.
+/// Creates the span of a request, which its log lines carry: for requests that may write if actions are logged, and
+/// for all requests if each is logged. For a cached card a span would cost too much.
 fn start_request_span(request: &ServiceRequest, id: &HeaderValue) -> Span {
     macro_rules! request_span {
-        ($level:expr) => {{
+        ($target:expr, $level:expr) => {{
             let trace = TraceParent::from_headers(request.headers());
+            let request = request.request();
+            let state = server_state(request).ok();
+            let proxies = state.map(|state| state.context.config().server.trusted_proxies.as_slice());
+            let client = client_address(request, proxies.unwrap_or_default());
             tracing::span!(
+                target: $target,
                 $level,
                 "request",
                 request_id = id.to_str().unwrap_or_default(),
                 method = request.method().as_str(),
                 path = loggable_path(request.uri().path()),
+                client = client.map(display),
+                actor = Empty,
+                token = Empty,
+                session = Empty,
+                issuer = Empty,
                 trace_id = trace.map(|trace| trace.trace_id),
                 parent_id = trace.map(|trace| trace.parent_id),
                 span_id = REQUEST_IDS.new_span_id(),
             )
         }};
     }
-    if !request.method().is_safe() && tracing::enabled!(Level::INFO) {
-        request_span!(Level::INFO)
+    if may_write(request) && tracing::enabled!(target: AUDIT_LOG, Level::INFO) {
+        request_span!(AUDIT_LOG, Level::INFO)
+    } else if tracing::enabled!(target: ACCESS_LOG, Level::DEBUG) {
+        request_span!(ACCESS_LOG, Level::DEBUG)
     } else if tracing::enabled!(Level::DEBUG) {
-        request_span!(Level::DEBUG)
+        request_span!(module_path!(), Level::DEBUG)
     } else {
         Span::none()
     }
+}
+
+/// Whether a request may cause an action. With a credential a `GET` may too: an identity provider's answer signs in,
+/// and an access token creates its account.
+fn may_write(request: &ServiceRequest) -> bool {
+    let headers = request.headers();
+    !request.method().is_safe()
+        || headers.contains_key(header::AUTHORIZATION)
+        || headers.contains_key(header::COOKIE)
 }
 
 fn method_label(method: &Method) -> &'static str {

@@ -58,8 +58,9 @@ pub(crate) fn stay_on_page() -> HttpResponse {
     HttpResponse::NoContent().finish()
 }
 
-/// Logs the internal text of an error, which otherwise happens when a problem document is created.
+/// Logs a refusal, and the internal text of an error, which otherwise happens when a problem document is created.
 pub(crate) fn log_problem(problem: &Problem) {
+    problem.log_refusal();
     let Some(internal) = problem.internal_text() else {
         return;
     };

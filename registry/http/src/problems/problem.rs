@@ -6,6 +6,7 @@
 use std::fmt;
 
 use a2a_registry_api::OutcomeProblem;
+use a2a_registry_core::commit::audit_log::AUDIT_LOG;
 use a2a_registry_core::error::{AppError, CredentialRefusal, ErrorKind};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -113,6 +114,7 @@ impl Problem {
         if let Some(internal) = self.internal_text() {
             tracing::error!(internal, "an item of a bulk request failed");
         }
+        self.log_refusal();
         OutcomeProblem {
             kind: format!("/problems/{}", self.kind.slug),
             status: self.kind.status.as_u16(),
@@ -147,6 +149,23 @@ impl Problem {
     /// Internal text, for the log only.
     pub fn internal_text(&self) -> Option<&str> {
         self.extras.internal.as_deref()
+    }
+
+    /// Logs that a caller may not do what was requested; nothing for other problems. Refused credentials have lines
+    /// of their own, and forms of other sites none, because anyone can cause any number of them.
+    pub(crate) fn log_refusal(&self) {
+        let is_refusal = self.kind.status == StatusCode::FORBIDDEN
+            && self.extras.refusal.is_none()
+            && *self.kind != problem_kinds::FORM_REFUSED;
+        if is_refusal {
+            tracing::info!(
+                target: AUDIT_LOG,
+                event = "request.refused",
+                problem = self.kind.slug,
+                reason = self.detail,
+                "refused"
+            );
+        }
     }
 
     /// Response with the problem document, for a request to this path.

@@ -22,6 +22,7 @@ use crate::limits::client_address::{client_address, client_network};
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
 use crate::requests::refusal_recording::record_credential_refusal;
+use crate::requests::request_span::record_caller;
 use crate::requests::server_state::server_state;
 
 /// Reader of public cards: like [`Anyone`], except that a foreign `Authorization` is ignored. SDKs send the header
@@ -101,6 +102,7 @@ pub(crate) async fn authenticate_request(
     let authenticated = authenticate_token(&server_state(request)?.context, token).await;
     authenticated
         .map_err(Problem::from)
+        .inspect(|caller| record_caller(request, caller))
         .inspect_err(|problem| record_credential_refusal(request, problem))
 }
 

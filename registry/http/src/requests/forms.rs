@@ -21,6 +21,7 @@ use crate::problems::problem_kinds::{self, ProblemKind};
 use crate::requests::auth::RequiredPermission;
 use crate::requests::body::PendingBody;
 use crate::requests::cookies;
+use crate::requests::request_span::record_caller;
 use crate::requests::server_state::server_state;
 use crate::requests::visitor::{Visitor, is_valid_form_token, session_visitor};
 
@@ -149,6 +150,7 @@ async fn authenticate_form_sender(
             "You are signed out. Sign in, and submit the form again.",
         );
     };
+    record_caller(request, &visitor.caller);
     request.extensions_mut().insert(visitor.clone());
     if let Some(permission) = permission {
         visitor.caller.require_permission(permission)?;

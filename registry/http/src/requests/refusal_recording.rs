@@ -1,6 +1,7 @@
 //! Records rejected credentials and sign-ins: in a metric, in the log, and in counts for the events of each minute.
 
 use a2a_registry_core::process_state::refusal_counters::SIGN_IN_LOG;
+use a2a_registry_domain::event::EventKind;
 use actix_web::HttpRequest;
 
 use crate::limits::client_address::client_address;
@@ -21,6 +22,7 @@ pub(crate) fn record_credential_refusal(request: &HttpRequest, problem: &Problem
         let detail = problem
             .internal_text()
             .map_or_else(|| problem.to_string(), str::to_owned);
-        tracing::warn!(target: SIGN_IN_LOG, reason, client, detail, "refused");
+        let event = EventKind::SignInRefused.as_str();
+        tracing::warn!(target: SIGN_IN_LOG, event, reason, client, detail, "refused");
     }
 }

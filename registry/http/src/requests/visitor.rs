@@ -26,6 +26,7 @@ use crate::requests::auth::{
 };
 use crate::requests::cookies::{self, NewCookie, Uncacheable};
 use crate::requests::refusal_recording::record_credential_refusal;
+use crate::requests::request_span::record_caller;
 use crate::requests::server_state::server_state;
 
 /// Message whose HMAC with the secret of a session is the form token.
@@ -119,6 +120,7 @@ async fn extract_visitor(request: HttpRequest) -> Result<Visitor, Problem> {
             },
         }
     };
+    record_caller(&request, &visitor.caller);
     // A later error page uses the visitor.
     request.extensions_mut().insert(visitor.clone());
     Ok(visitor)

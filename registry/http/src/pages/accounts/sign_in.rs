@@ -22,6 +22,7 @@ use crate::problems::problem_kinds;
 use crate::requests::cookies::{self, Uncacheable};
 use crate::requests::forms::{AnonymousForm, FormFields, SessionForm};
 use crate::requests::refusal_recording::record_credential_refusal;
+use crate::requests::request_span::record_caller;
 use crate::requests::server_state::ServerState;
 use crate::requests::visitor::{Visitor, form_token, session_visitor};
 use crate::sessions::{SessionClient, begin_session_with_token, end_session};
@@ -165,6 +166,7 @@ async fn sign_in_with_token(
         state.sign_in_limit.admit_address(address)?;
     }
     let caller = authenticate_token(context, form.token.trim()).await?;
+    record_caller(request, &caller);
     state
         .sign_in_limit
         .admit_account(caller.require_account()?.id)?;
