@@ -18,11 +18,13 @@ use reqwest::Method;
 use serde_json::json;
 use time::Duration;
 
+use crate::support::api::RegistryClient;
 use crate::support::both_databases;
+use crate::support::database::Database;
 use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::polling::eventually;
-use crate::support::serving_registry::ServingRegistry;
+use crate::support::serving_registry::{ServingRegistry, StatusLine, start_serving};
 use crate::support::setup::RegistrySetup;
 
 const CARD: &str = "/.well-known/agent-card.json";
@@ -131,6 +133,35 @@ async fn every_metric_of_alerts_and_dashboard_exists() {
     let errors = "identity_provider_errors_total{provider=\"corp\"}";
     assert!(registry.metric_value(errors).await >= 1);
     registry.stop().await;
+}
+
+/// A process that only crawls has metrics too, where they have a port of their own.
+#[tokio::test]
+async fn a_crawler_without_the_api_has_metrics() {
+    let database = Database::postgres().await;
+    let setup = RegistrySetup::new()
+        .with_database(database.url())
+        .with_config_lines("[server]\nmetrics_listen = \"127.0.0.1:0\"")
+        .with_argument("--roles")
+        .with_argument("crawler");
+    let (program, status_line) = start_serving(setup.serve_command()).await;
+    let StatusLine::Serving {
+        url: None,
+        metrics_url: Some(url),
+        ..
+    } = &status_line
+    else {
+        panic!("it only serves metrics: {status_line:?}");
+    };
+    let metrics = RegistryClient::new(url.strip_suffix("/metrics").unwrap());
+    let scrape = metrics.get("/metrics").await.text();
+    assert!(scrape.contains("a2a_registry_crawl_braked 0"), "{scrape}");
+    metrics
+        .get("/v1/agents")
+        .await
+        .expect_problem(404, "not-found");
+    let ended = program.terminate().await;
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
 }
 
 /// The alert rules are valid, and fire where their tests say. `tests/run` provides `promtool`.

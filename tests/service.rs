@@ -214,7 +214,7 @@ fn sample(scrape: &str, name: &str) -> Option<f64> {
     lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
 }
 
-/// A database that neither answers nor refuses is reported in time, also to callers whose token cannot be verified, and
+/// A database that neither answers nor refuses is reported in time, to callers whose token cannot be verified too, and
 /// the metrics keep what was read from it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readiness_reports_a_silent_database_in_time() {
