@@ -52,8 +52,8 @@ async fn failing_checks(fixture: &ApprovedAgent) -> BTreeMap<String, String> {
     failing
 }
 
-/// Waits until readiness reports with this text that the database accepts no writes, and that it is read: writes may have
-/// been accepted a moment ago, and a connection that has ended fails one check.
+/// Waits until readiness reports with this text that the database accepts no writes, and that it is read: writes may
+/// have been accepted a moment ago, and a connection that has ended fails one check.
 async fn wait_for_refused_writes(fixture: &ApprovedAgent, text: &str) {
     eventually("readiness reports the writes", || async {
         let failing = failing_checks(fixture).await;

@@ -1,5 +1,5 @@
-//! Counts of what waits: due visits, open reviews, holds, and approvals that end. Each is one statement, which reads at
-//! most as many rows of each kind as its caller permits.
+//! Counts of what waits: due visits, open reviews, holds, and approvals that end. Each is one statement, which counts
+//! at most as many rows of each kind as its caller permits.
 
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::ReviewState;

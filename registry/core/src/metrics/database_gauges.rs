@@ -1,4 +1,4 @@
-//! Gauges that scrapes read from the database. While it does not respond, the last readings are served, with their age.
+//! Gauges that scrapes read from the database. While it does not respond, the last readings are served with their age.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl DatabaseGauges {
             visits_due: register_metric(
                 all,
                 "crawl_visits_due",
-                "Visits that are due and not under way; at most 100,000 requested and 100,000 planned ones are counted",
+                "Visits that are due and not under way; at most 100,000 requested and as many planned ones are counted",
             ),
             visits_overdue: register_metric(
                 all,

@@ -1,5 +1,5 @@
-//! Figures of the operating system about this process, under the names that Prometheus' own clients give them. They are
-//! read from `/proc` with each scrape, and absent where the system has none.
+//! Figures of the operating system about this process, under the names that Prometheus' own clients give them. Each
+//! scrape reads them from `/proc`; they are absent where the system has none.
 
 use std::fmt;
 use std::fs;
