@@ -54,6 +54,7 @@ mod lookups;
 mod mcp;
 mod meaning;
 mod migrations;
+mod operations_metrics;
 mod ownership;
 mod page_forms;
 mod page_journeys;

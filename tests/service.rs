@@ -8,10 +8,12 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::support::api::ApiResponse;
+use crate::support::api::{ApiResponse, RegistryClient};
 use crate::support::database::Database;
 use crate::support::in_process_registry::card_bytes;
 use crate::support::origin::{Origin, OriginReply};
+use crate::support::polling::eventually;
+use crate::support::serving_registry::StatusLine;
 use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 const CARD: &str = "/.well-known/agent-card.json";
@@ -206,7 +208,14 @@ impl DatabaseProxy {
     }
 }
 
-/// A database that neither answers nor refuses is reported in time, and so is its return.
+/// The value of a metric in a scrape, if it is there.
+fn sample(scrape: &str, name: &str) -> Option<f64> {
+    let mut lines = scrape.lines();
+    lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}
+
+/// A database that neither answers nor refuses is reported in time, to callers whose token cannot be verified too, and
+/// the metrics keep what was read from it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readiness_reports_a_silent_database_in_time() {
     let database = Database::postgres().await;
@@ -217,9 +226,26 @@ async fn readiness_reports_a_silent_database_in_time() {
     url.set_port(Some(line.address.port())).unwrap();
     let registry = RegistrySetup::new()
         .with_database(url.as_str())
+        .with_config_lines("[server]\nmetrics_listen = \"127.0.0.1:0\"")
         .start()
         .await;
+    let StatusLine::Serving {
+        metrics_url: Some(metrics),
+        ..
+    } = &registry.status_line
+    else {
+        panic!("it serves no metrics: {:?}", registry.status_line);
+    };
+    let metrics = RegistryClient::new(metrics.strip_suffix("/metrics").unwrap());
+    let scrape = async || metrics.get("/metrics").await.text();
     assert_eq!(registry.api.get("/readyz").await.status, 200);
+    let read_only = "a2a_registry_database_read_only";
+    let well = eventually("the metrics have read the database", async || {
+        let well = scrape().await;
+        sample(&well, read_only).is_some().then_some(well)
+    })
+    .await;
+    assert_eq!(sample(&well, read_only), Some(0.0));
     line.broken.send_replace(true);
     let away = registry
         .api
@@ -229,7 +255,21 @@ async fn readiness_reports_a_silent_database_in_time() {
     let checks = away["checks"].as_array().unwrap();
     let check = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap();
     assert_eq!(check("database")["ok"], false, "{away}");
+    assert_eq!(check("writes")["ok"], false, "{away}");
     assert_eq!(check("disk")["ok"], true, "{away}");
+    let to_admin = registry.api.get_as_admin("/readyz").await;
+    let to_admin = to_admin.expect_problem(503, "not-ready");
+    assert_eq!(to_admin["checks"], away["checks"]);
+    // Longer than any pause between two polls of a database that responds.
+    let away = eventually("the metrics show the silence", async || {
+        let away = scrape().await;
+        let silence = sample(&away, "a2a_registry_database_silence_seconds").unwrap();
+        (silence > 3.0).then_some(away)
+    })
+    .await;
+    let age = "a2a_registry_database_readings_age_seconds";
+    assert!(sample(&away, age).unwrap() >= sample(&well, age).unwrap());
+    assert_eq!(sample(&away, read_only), Some(0.0));
     assert_eq!(registry.api.get("/livez").await.status, 200);
     registry.program.kill().await;
 }

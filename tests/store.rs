@@ -11,6 +11,7 @@ use a2a_registry_core::config::Config;
 use a2a_registry_core::crawl::ingest::ingest_outcomes;
 use a2a_registry_core::domains::withdrawal::domain_delete;
 use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::health::readiness::check_readiness;
 use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::reviews::decisions::{review_approve, review_reject};
 use a2a_registry_core::visibility::caller::Caller;
@@ -259,6 +260,9 @@ async fn a_read_only_database_is_reported(url: &str) {
     let agent = registry
         .register_with_card("written.agents-test.com", &card_bytes("Written", "Before"))
         .await;
+    for now in [1, 2] {
+        registry.store.check_writable(now).await.unwrap();
+    }
     let postgres = registry.store.is_postgres();
     let read_only = if postgres {
         let name = url.rsplit('/').next().unwrap();
@@ -287,6 +291,26 @@ async fn a_read_only_database_is_reported(url: &str) {
     assert_eq!(setting_value(&store, "a").await.unwrap(), None);
     store.ping().await.unwrap();
     assert!(registry.public_card_bytes(agent.id).await.is_none());
+    let refused = store.check_writable(3).await.unwrap_err();
+    assert_eq!(
+        refused.kind(),
+        &a2a_registry_store::StoreErrorKind::ReadOnly
+    );
+
+    // Readiness says so, and that reads are served.
+    let InProcessRegistry { app, .. } = registry;
+    let mut context = Arc::into_inner(app).unwrap();
+    context.store = store;
+    let readiness = check_readiness(&context).await;
+    assert!(!readiness.ready);
+    let check = |name: &str| {
+        let mut checks = readiness.checks.iter();
+        checks.find(|check| check.name == name).unwrap()
+    };
+    assert!(check("database").ok, "{readiness:?}");
+    assert!(!check("writes").ok, "{readiness:?}");
+    let detail = &check("writes").detail;
+    assert!(detail.contains("read-only"), "{detail}");
 }
 
 /// Tokens are found by their hash, belong to one account, and end when revoked or expired.

@@ -1,5 +1,6 @@
 //! Failures of the database, the disk, the index and the settings.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -32,6 +33,41 @@ async fn assert_read_only(fixture: &ApprovedAgent, slug: &str) {
         .expect_problem(503, slug);
     fixture.is_intact().await;
     assert_eq!(fixture.domains().await, 1);
+}
+
+/// The details of the checks of readiness that fail, by their names.
+async fn failing_checks(fixture: &ApprovedAgent) -> BTreeMap<String, String> {
+    let response = fixture.api().get_as_admin("/readyz").await;
+    let readiness: Value = serde_json::from_slice(&response.body).unwrap();
+    let checks = readiness["checks"].as_array().unwrap().iter();
+    let failing: BTreeMap<String, String> = checks
+        .filter(|check| check["ok"] == false)
+        .map(|check| {
+            let text = |member: &str| check[member].as_str().unwrap().to_owned();
+            (text("name"), text("detail"))
+        })
+        .collect();
+    let status = if failing.is_empty() { 200 } else { 503 };
+    assert_eq!(response.status, status, "{readiness}");
+    failing
+}
+
+/// Waits until readiness reports with this text that the database accepts no writes, and that it is read: writes may
+/// have been accepted a moment ago, and a connection that has ended fails one check.
+async fn wait_for_refused_writes(fixture: &ApprovedAgent, text: &str) {
+    eventually("readiness reports the writes", || async {
+        let failing = failing_checks(fixture).await;
+        let is_reported = failing.get("writes")?.contains(text);
+        (is_reported && !failing.contains_key("database")).then_some(())
+    })
+    .await;
+}
+
+async fn wait_until_ready(fixture: &ApprovedAgent) {
+    eventually("every check of readiness succeeds", || async {
+        failing_checks(fixture).await.is_empty().then_some(())
+    })
+    .await;
 }
 
 /// Registers one more agent; returns the event of its approval.
@@ -82,6 +118,7 @@ async fn a_read_only_postgres_serves_reads() {
     run(everybody_again).await;
     drop_ended_connections(&fixture).await;
     assert_read_only(&fixture, "read-only").await;
+    wait_for_refused_writes(&fixture, "read-only").await;
     run(&format!(
         "ALTER DATABASE {name} RESET default_transaction_read_only"
     ))
@@ -89,6 +126,7 @@ async fn a_read_only_postgres_serves_reads() {
     run(everybody_again).await;
     drop_ended_connections(&fixture).await;
     assert_writable(&fixture).await;
+    wait_until_ready(&fixture).await;
     operator.close().await.unwrap();
 }
 
@@ -104,8 +142,10 @@ async fn a_full_disk_of_sqlite_serves_reads() {
     let fixture = ApprovedAgent::register(registry).await;
     limit_file_size(&fixture, Some(0));
     assert_read_only(&fixture, "read-only").await;
+    wait_for_refused_writes(&fixture, "changes are rejected").await;
     limit_file_size(&fixture, None);
     assert_writable(&fixture).await;
+    wait_until_ready(&fixture).await;
 }
 
 /// The disk of the index is full, while the database accepts writes: indexed agents are served, readiness reports the

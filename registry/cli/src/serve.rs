@@ -241,12 +241,12 @@ impl RegistryServer {
         // Port 0 is now a real port, which links and the default public URL must contain.
         config.server.listen = local_address(&listener)?;
         let metrics_listener = match config.server.metrics_listen {
-            Some(address) if roles.api => {
+            Some(address) => {
                 let listener = bind_listener(address, "server.metrics_listen")?;
                 config.server.metrics_listen = Some(local_address(&listener)?);
                 Some(listener)
             }
-            _ => None,
+            None => None,
         };
         let metrics_listen = config.server.metrics_listen;
         let scheme = if config.server.tls_cert.is_some() {
@@ -273,7 +273,8 @@ impl RegistryServer {
             rebuild: built.rebuild_reason,
         };
         let listeners = Listeners {
-            main: listener,
+            // Without the API, the port is released at once.
+            main: roles.api.then_some(listener),
             metrics: metrics_listener,
         };
         let task = spawn_server(parts, listeners, shutdown.clone()).await?;
@@ -399,17 +400,15 @@ async fn spawn_server(
     let metrics = Arc::new(Metrics::new());
     let options = job_options(roles, rebuild, Arc::clone(&metrics));
     let jobs = jobs::start_jobs(&app, options);
-    let mut serving: HttpServerFuture = if roles.api {
+    let mut serving: HttpServerFuture = if listeners.is_empty() {
+        Box::pin(shutdown.clone().cancelled_owned().map(Ok))
+    } else {
         Box::pin(server::run_server(
             Arc::clone(&app),
             listeners,
             shutdown.clone(),
             Arc::clone(&metrics),
         ))
-    } else {
-        // Without the API, the port is released at once.
-        drop(listeners);
-        Box::pin(shutdown.clone().cancelled_owned().map(Ok))
     };
     // An error at the start, such as an unreadable certificate, appears at the first poll.
     if let Poll::Ready(ended) = futures::poll!(serving.as_mut()) {

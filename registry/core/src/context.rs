@@ -25,7 +25,7 @@ use crate::process_state::change_counters::AgentChangeCounters;
 use crate::process_state::crawl_state::CrawlState;
 use crate::process_state::dry_runs::DryRunCounters;
 use crate::process_state::federation::FederationState;
-use crate::process_state::health_state::{LastDatabaseContact, LastDiskCheck};
+use crate::process_state::health_state::{LastDatabaseContact, LastDiskCheck, LastWriteCheck};
 use crate::process_state::lint_pool::LintPool;
 use crate::process_state::refusal_counters::CredentialRefusalCounters;
 use crate::process_state::rules_progress::RulesRunProgress;
@@ -66,6 +66,7 @@ pub struct AppContext {
     /// The number of the last event that all in-memory caches have applied.
     pub caches_applied_seq: AtomicI64,
     pub disk: LastDiskCheck,
+    pub write_check: LastWriteCheck,
     /// The published catalog; its lock is held while it is rebuilt.
     pub cached_catalog: tokio::sync::Mutex<Option<CachedCatalog>>,
     /// When the index was last checked for readability.

@@ -1,11 +1,15 @@
 //! Metrics in the Prometheus format. No label names a domain or an agent, so that the number of series does not depend
 //! on the data.
 
+pub mod database_gauges;
+mod process_collector;
+pub mod state_metrics;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::{encode, encode_registry};
@@ -14,6 +18,15 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
+
+use database_gauges::DatabaseGauges;
+use process_collector::ProcessCollector;
+use state_metrics::{StateMetrics, StateValues};
+
+/// The beginning of all names but those of the process, which Prometheus has named.
+const METRIC_PREFIX: &str = "a2a_registry";
+
+type SecondsGauge = Gauge<f64, AtomicU64>;
 
 /// Upper bounds of the latency buckets, in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [
@@ -46,25 +59,34 @@ struct CrawlOutcomeLabels {
     outcome: String,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GaugeValues {
+    /// Monotonic time of the scrape.
+    pub now: Duration,
     /// The last event that the index has applied.
     pub applied_seq: i64,
     /// How many events the index is behind.
     pub index_lag: i64,
-    pub agents: i64,
+    /// `None` if they could not be counted in time: the last number stays.
+    pub agents: Option<i64>,
     pub streams: i64,
     pub breaker_open: bool,
     /// Stored cards that were found damaged.
     pub damaged_cards: i64,
+    pub states: StateValues,
 }
 
 #[derive(Debug)]
 pub struct Metrics {
     /// Public metrics: those of the process itself.
     process_registry: Registry,
-    /// Restricted metrics, which reveal the load and size of the registry.
+    /// Restricted metrics, which reveal the load and size of the registry. Those of the operating system are among
+    /// them: from processor time and memory anyone could tell what a request has read.
     restricted_registry: Registry,
+    system_registry: Registry,
+    /// Gauges that are read from the database; restricted too.
+    pub database: DatabaseGauges,
+    state: StateMetrics,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     outcomes: Family<CrawlOutcomeLabels, Counter>,
@@ -100,6 +122,13 @@ fn register_metric<M: Metric + Clone + Default>(
     metric
 }
 
+/// Creates a gauge of seconds in a metrics registry.
+fn register_seconds(registry: &mut Registry, name: &str, help: &str) -> SecondsGauge {
+    let gauge = SecondsGauge::default();
+    registry.register_with_unit(name, help, Unit::Seconds, gauge.clone());
+    gauge
+}
+
 /// Creates the latency histogram of requests in a metrics registry.
 fn register_latency_histogram(
     registry: &mut Registry,
@@ -116,10 +145,17 @@ fn register_latency_histogram(
     latency
 }
 
+/// Creates the registry of the figures that the operating system has of this process.
+fn create_system_registry() -> Registry {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(ProcessCollector));
+    registry
+}
+
 impl Metrics {
     pub fn new() -> Self {
-        let mut process_registry = Registry::with_prefix("a2a_registry");
-        let mut restricted_registry = Registry::with_prefix("a2a_registry");
+        let mut process_registry = Registry::with_prefix(METRIC_PREFIX);
+        let mut restricted_registry = Registry::with_prefix(METRIC_PREFIX);
         let (own, all) = (&mut process_registry, &mut restricted_registry);
         Self {
             in_flight: register_metric(own, "http_requests_in_flight", "Requests in progress"),
@@ -170,6 +206,9 @@ impl Metrics {
                 "Stored cards whose bytes do not match their digest",
             ),
             outcome_names: std::sync::Mutex::default(),
+            database: DatabaseGauges::new(),
+            state: StateMetrics::new(all),
+            system_registry: create_system_registry(),
             process_registry,
             restricted_registry,
         }
@@ -231,15 +270,20 @@ impl Metrics {
     }
 
     /// Encodes all metrics in the `OpenMetrics` text format, with these gauge values.
-    pub fn encode_all(&self, gauges: GaugeValues) -> Result<String, std::fmt::Error> {
+    pub fn encode_all(&self, gauges: &GaugeValues) -> Result<String, std::fmt::Error> {
         self.applied_seq.set(gauges.applied_seq);
         self.index_lag.set(gauges.index_lag);
-        self.agents.set(gauges.agents);
+        if let Some(agents) = gauges.agents {
+            self.agents.set(agents);
+        }
         self.streams.set(gauges.streams);
         self.breaker_open.set(gauges.breaker_open.into());
         self.damaged_cards.set(gauges.damaged_cards);
+        self.state.set_values(&gauges.states);
         let mut text = String::new();
         encode_registry(&mut text, &self.process_registry)?;
+        encode_registry(&mut text, &self.system_registry)?;
+        self.database.encode(&mut text, gauges.now)?;
         encode(&mut text, &self.restricted_registry)?;
         Ok(text)
     }
@@ -333,6 +377,13 @@ mod tests {
 
     use super::*;
 
+    /// The lines without those of the operating system, which change meanwhile.
+    fn without_system(text: &str) -> Vec<&str> {
+        text.lines()
+            .filter(|line| !line.starts_with("process_"))
+            .collect()
+    }
+
     #[test]
     fn counts_what_it_is_told() {
         let metrics = Arc::new(Metrics::new());
@@ -349,12 +400,28 @@ mod tests {
         let gauges = GaugeValues {
             applied_seq: 7,
             index_lag: 2,
-            agents: 3,
+            agents: Some(3),
             streams: 1,
             breaker_open: true,
             damaged_cards: 4,
+            states: StateValues {
+                encodings_waiting: 5,
+                policy_switches: 6,
+                provider_errors: vec![("corp".into(), 8)],
+                database_silence: Duration::from_millis(1500),
+                ..StateValues::default()
+            },
+            ..GaugeValues::default()
         };
-        let text = metrics.encode_all(gauges).unwrap();
+        let text = metrics.encode_all(&gauges).unwrap();
+        let uncounted = GaugeValues {
+            agents: None,
+            ..gauges
+        };
+        assert_eq!(
+            without_system(&text),
+            without_system(&metrics.encode_all(&uncounted).unwrap())
+        );
         for line in [
             "a2a_registry_http_requests_total{route=\"/v1/agents\",method=\"GET\",status=\"2xx\"} 4",
             "a2a_registry_http_requests_total{route=\"/v1/agents\",method=\"GET\",status=\"3xx\"} 1",
@@ -366,6 +433,16 @@ mod tests {
             "a2a_registry_index_agents 3",
             "a2a_registry_crawl_braked 1",
             "a2a_registry_damaged_cards 4",
+            concat!(
+                "a2a_registry_build_info{version=\"",
+                env!("CARGO_PKG_VERSION"),
+                "\"} 1"
+            ),
+            "a2a_registry_searches_waiting{waiting_for=\"thread\"} 0",
+            "a2a_registry_searches_waiting{waiting_for=\"encoder\"} 5",
+            "a2a_registry_policy_switches_total 6",
+            "a2a_registry_identity_provider_errors_total{provider=\"corp\"} 8",
+            "a2a_registry_database_silence_seconds 1.5",
         ] {
             assert!(
                 text.lines().any(|found| found == line),
@@ -380,7 +457,7 @@ mod tests {
         for number in 0..MAX_OUTCOMES + 10 {
             metrics.count_crawl_outcome(&format!("outcome-{number}"));
         }
-        let text = metrics.encode_all(GaugeValues::default()).unwrap();
+        let text = metrics.encode_all(&GaugeValues::default()).unwrap();
         let series = text
             .lines()
             .filter(|line| line.contains("crawl_outcomes_total{"))

@@ -46,16 +46,22 @@ const ALPN_PROTOCOL: &[u8] = b"http/1.1";
 
 #[derive(Debug)]
 pub struct Listeners {
-    /// Socket for all routes.
-    pub main: TcpListener,
+    /// Socket for all routes, unless another process serves them.
+    pub main: Option<TcpListener>,
     /// Socket for `/metrics` only, which the main socket then does not serve.
     pub metrics: Option<TcpListener>,
+}
+
+impl Listeners {
+    pub fn is_empty(&self) -> bool {
+        self.main.is_none() && self.metrics.is_none()
+    }
 }
 
 impl From<TcpListener> for Listeners {
     fn from(main: TcpListener) -> Self {
         Self {
-            main,
+            main: Some(main),
             metrics: None,
         }
     }
@@ -85,7 +91,10 @@ fn start_server(
     shutdown: CancellationToken,
     metrics: Arc<Metrics>,
 ) -> io::Result<Server> {
-    let tls = load_tls_config(&context.config().server)?;
+    let tls = match listeners.main {
+        Some(_) => load_tls_config(&context.config().server)?,
+        None => None,
+    };
     let drain = context.config().server.drain_seconds;
     let connection_acceptor = ConnectionAcceptor::new(&context, &metrics, &shutdown);
     let state = web::Data::new(ServerState::new(context, metrics, shutdown.clone()));
@@ -108,9 +117,8 @@ fn start_server(
         }
         None => builder,
     };
-    let listener = listeners.main;
-    let builder = match tls {
-        Some(tls) => {
+    let builder = match (listeners.main, tls) {
+        (Some(listener), Some(tls)) => {
             let acceptor = TlsAcceptor::from(Arc::new(tls));
             builder.listen("https", listener, move || {
                 https_service(
@@ -120,12 +128,13 @@ fn start_server(
                 )
             })?
         }
-        None => builder.listen("http", listener, move || {
+        (Some(listener), None) => builder.listen("http", listener, move || {
             http_service(
                 create_application(state.clone()),
                 connection_acceptor.clone(),
             )
         })?,
+        (None, _) => builder,
     };
     Ok(builder.run())
 }

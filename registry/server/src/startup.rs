@@ -22,7 +22,9 @@ use a2a_registry_core::process_state::change_counters::AgentChangeCounters;
 use a2a_registry_core::process_state::crawl_state::CrawlState;
 use a2a_registry_core::process_state::dry_runs::DryRunCounters;
 use a2a_registry_core::process_state::federation::FederationState;
-use a2a_registry_core::process_state::health_state::{LastDatabaseContact, LastDiskCheck};
+use a2a_registry_core::process_state::health_state::{
+    LastDatabaseContact, LastDiskCheck, LastWriteCheck,
+};
 use a2a_registry_core::process_state::lint_pool::LintPool;
 use a2a_registry_core::process_state::outage::CrawlOutage;
 use a2a_registry_core::process_state::refusal_counters::CredentialRefusalCounters;
@@ -159,6 +161,7 @@ pub(crate) async fn assemble_context(
         database_contact: LastDatabaseContact::new(clock.monotonic()),
         caches_applied_seq: AtomicI64::new(last_event),
         disk: LastDiskCheck::default(),
+        write_check: LastWriteCheck::default(),
         cached_catalog: tokio::sync::Mutex::default(),
         index_checked_at: tokio::sync::Mutex::default(),
         crawl_state: CrawlState::new(&config.crawler, clock.now(), outage),

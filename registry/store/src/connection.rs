@@ -346,6 +346,12 @@ impl Store {
         })
     }
 
+    /// Whether a write of this process holds or waits for the turn to write. Never on PostgreSQL, which has no turns.
+    pub(super) fn is_write_in_progress(&self) -> bool {
+        let turn = self.write_lock.as_ref();
+        turn.is_some_and(|turn| turn.try_lock().is_err())
+    }
+
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.reader.ping().await?)
     }

@@ -58,6 +58,10 @@ impl StoreError {
         Self::from_text(StoreErrorKind::Unavailable, text.into())
     }
 
+    pub(super) fn read_only(text: impl Into<String>) -> Self {
+        Self::from_text(StoreErrorKind::ReadOnly, text.into())
+    }
+
     pub(super) fn corrupt_row(row: CorruptRow) -> Self {
         let text = row.to_string();
         Self::from_text(StoreErrorKind::CorruptRow(row), text)

@@ -26,6 +26,7 @@ pub mod feeds;
 pub mod groups;
 pub mod identities;
 mod notifications;
+pub mod operating_counts;
 pub mod owner_vouches;
 pub mod ownership;
 pub mod peer_candidates;
@@ -50,6 +51,7 @@ pub mod visit_queue;
 pub mod visit_results;
 pub mod visit_schedule;
 pub mod waivers;
+mod write_check;
 
 pub use connection::{
     Executor, ReadTransaction, SqliteSynchronous, Store, StoreOptions, WriteTransaction,

@@ -1,4 +1,4 @@
-//! Readiness: checks of database, index, disk, policies, cards and crawler.
+//! Readiness: checks of database, writes, index, disk, policies, cards and crawler.
 
 use std::fs::{File, remove_file};
 use std::io::{self, Write};
@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use crate::context::AppContext;
 use crate::embeddings::embedding_progress;
+use crate::health::database_writes::check_database_writes;
 use crate::search::indexing::check_index_readable;
 use crate::visits::outage::breaker_open_since;
 
@@ -64,7 +65,7 @@ pub struct Check {
     pub detail: String,
 }
 
-/// Checks database, index, disk and policies, and reports the progress of the decisions by changed rules, damaged
+/// Checks reads and writes of the database, index, disk and policies, and reports the progress of the decisions by changed rules, damaged
 /// cards, the circuit breaker, and models if there are any.
 pub async fn check_readiness(context: &AppContext) -> Readiness {
     let mut checks = Vec::new();
@@ -80,12 +81,14 @@ pub async fn check_readiness(context: &AppContext) -> Readiness {
         });
     };
     // Concurrently, so that all together take no longer than one timeout.
-    let (database, index, disk) = tokio::join!(
+    let (database, writes, index, disk) = tokio::join!(
         check_with_timeout(check_database(context)),
+        check_with_timeout(check_writes(context)),
         check_with_timeout(check_index_and_lag(context)),
         check_with_timeout(check_disk(context))
     );
     add_check("database", database);
+    add_check("writes", writes);
     add_check("index", index);
     add_check("disk", disk);
     add_check("policies", context.policy_sets.status_text());
@@ -128,6 +131,21 @@ async fn check_schema(context: &AppContext) -> Result<String, String> {
             tracing::warn!(%error, "the migrations of the database cannot be read");
             Err("responds, but its migrations cannot be read".into())
         }
+    }
+}
+
+/// Checks that the database accepts writes. Reads are served while it does not.
+async fn check_writes(context: &AppContext) -> Result<String, String> {
+    match check_database_writes(context).await {
+        Ok(()) => Ok("the database accepts them".into()),
+        Err(StoreErrorKind::ReadOnly) => {
+            Err("the database is read-only; changes are rejected".into())
+        }
+        Err(StoreErrorKind::StorageFull) => {
+            Err("the disk of the database is full; changes are rejected".into())
+        }
+        Err(StoreErrorKind::Unavailable) => Err("the database does not respond".into()),
+        Err(_) => Err("the database rejects them".into()),
     }
 }
 

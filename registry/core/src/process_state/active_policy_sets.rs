@@ -1,7 +1,7 @@
 //! The policy sets of this process: the one in force, and the pending one under which agents are already evaluated.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use a2a_registry_policy::{Action, AgentAttributes, PolicyMatches, PolicySet};
@@ -28,6 +28,8 @@ pub struct ActivePolicySets {
     may_have_newer: AtomicBool,
     /// Whether the last attempt to put the newest set in force failed.
     activation_failed: AtomicBool,
+    /// How often another set was put in force.
+    switches: AtomicU64,
 }
 
 /// A set by which this process admits, with the matches of its shipped policies.
@@ -86,6 +88,7 @@ impl ActivePolicySets {
             preview_permit: Semaphore::new(1),
             may_have_newer: AtomicBool::new(may_have_newer),
             activation_failed: AtomicBool::new(false),
+            switches: AtomicU64::new(0),
         }
     }
 
@@ -153,12 +156,22 @@ impl ActivePolicySets {
         self.activation_failed.store(failed, Ordering::Release);
     }
 
+    /// Whether putting the newest set in force has failed.
+    pub fn has_activation_failed(&self) -> bool {
+        self.activation_failed.load(Ordering::Acquire)
+    }
+
+    /// How often this process has put another set in force since its start.
+    pub fn switch_count(&self) -> u64 {
+        self.switches.load(Ordering::Relaxed)
+    }
+
     /// Describes the set in force.
     ///
     /// # Errors A sentence if the newest set could not be put in force.
     pub fn status_text(&self) -> Result<String, String> {
         let number = self.enforced_set().number();
-        match self.activation_failed.load(Ordering::Acquire) {
+        match self.has_activation_failed() {
             false => Ok(format!("set {number} is in force")),
             true => Err(format!(
                 "set {number} is in force; this process cannot use a newer one, perhaps because its version is too old"
@@ -202,6 +215,9 @@ impl ActivePolicySets {
 
     /// Puts this set in force.
     pub fn enforce(&self, next: Arc<PolicySet>) {
+        if next.number() != self.enforced_set().number() {
+            self.switches.fetch_add(1, Ordering::Relaxed);
+        }
         self.sets.store(Arc::new(PolicySetPair {
             enforced: next,
             pending: None,

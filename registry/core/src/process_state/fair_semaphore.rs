@@ -135,6 +135,11 @@ impl FairSemaphore {
         Ok(())
     }
 
+    /// The number of requests that wait for a permit.
+    pub fn count_waiting(&self) -> usize {
+        self.lock_state().waiting_count()
+    }
+
     /// Gives a free permit to a request and returns the request, or queues it.
     fn enqueue(
         &self,

@@ -66,6 +66,14 @@ impl IdentityProviders {
             .find(|provider| provider.name() == name)
     }
 
+    /// How often each provider did not respond correctly, by its name.
+    pub fn error_counts(&self) -> Vec<(String, u64)> {
+        let counts = self.0.iter();
+        counts
+            .map(|provider| (provider.name().to_owned(), provider.error_count()))
+            .collect()
+    }
+
     pub fn by_issuer(&self, issuer: &str) -> Option<&Arc<IdentityProvider>> {
         self.0.iter().find(|provider| provider.issuer() == issuer)
     }

@@ -4,6 +4,7 @@
 //! metadata stays in use: its tokens are verified with the known keys.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use a2a_card::{CompactJws, TokenError};
@@ -40,6 +41,8 @@ pub struct IdentityProvider {
     pub(super) fetcher: Arc<Fetcher>,
     pub(super) clock: Arc<dyn Clock>,
     cached: ArcSwapOption<ProviderMetadataAndKeys>,
+    /// How often something failed because the provider did not respond correctly.
+    errors: AtomicU64,
     /// Locked while the provider is queried, so that there is only one query at a time.
     refresh_state: Mutex<MetadataRefreshState>,
 }
@@ -84,6 +87,7 @@ impl IdentityProvider {
             fetcher,
             clock,
             cached: ArcSwapOption::empty(),
+            errors: AtomicU64::new(0),
             refresh_state: Mutex::default(),
         })
     }
@@ -119,7 +123,13 @@ impl IdentityProvider {
         self.can_admit_accounts() && roles.any(|role| *role == Role::Admin)
     }
 
+    pub(super) fn error_count(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
+    }
+
+    /// Counts that the provider did not respond correctly, and returns the error.
     pub(super) fn unavailable_error(&self, reason: String) -> AppError {
+        self.errors.fetch_add(1, Ordering::Relaxed);
         let text = format!(
             "The identity provider {} does not respond correctly, so sign-ins with it fail. Try again later, or \
              sign in with a token.",

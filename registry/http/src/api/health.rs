@@ -1,13 +1,13 @@
 //! Handlers for liveness, readiness and metrics of this process.
 
+use std::time::Duration;
+
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::health::readiness::{Readiness, check_readiness};
-use a2a_registry_core::metrics::GaugeValues;
-use a2a_registry_core::search::count_public_agents;
-use a2a_registry_core::visits::outage::breaker_open_since;
+use a2a_registry_core::health::scrape::encode_current_metrics;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpResponse, get, web};
+use actix_web::{FromRequest as _, HttpRequest, HttpResponse, get, web};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -17,6 +17,10 @@ use crate::problems::problem::{Problem, ProblemDocument};
 use crate::problems::problem_kinds;
 use crate::requests::auth::{PermissionCheck, ReadEvents};
 use crate::requests::server_state::ServerState;
+
+/// Time limit for authenticating the caller, after which it sees as little as without a token: probes and scrapes
+/// expect a response within two seconds, also while the database does not respond.
+const AUTHENTICATION_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Check that this process is alive
 #[utoipa::path(
@@ -59,13 +63,10 @@ struct NotReady {
     )
 )]
 #[get("/readyz")]
-pub async fn readyz(
-    state: web::Data<ServerState>,
-    auditor: Result<PermissionCheck<ReadEvents>, Problem>,
-) -> HandlerResult {
-    let sees_details = can_see_details(auditor)?;
-    let mut readiness = check_readiness(&state.context).await;
-    if !sees_details {
+pub async fn readyz(state: web::Data<ServerState>, request: HttpRequest) -> HandlerResult {
+    let (sees_details, mut readiness) =
+        tokio::join!(can_see_details(&request), check_readiness(&state.context));
+    if !sees_details? {
         readiness = readiness.without_details();
     }
     // During shutdown new connections are refused; load balancers should direct clients to other replicas.
@@ -102,11 +103,8 @@ pub async fn readyz(
     )
 )]
 #[get("/metrics")]
-pub async fn metrics(
-    state: web::Data<ServerState>,
-    auditor: Result<PermissionCheck<ReadEvents>, Problem>,
-) -> HandlerResult {
-    let sees_details = can_see_details(auditor)?;
+pub async fn metrics(state: web::Data<ServerState>, request: HttpRequest) -> HandlerResult {
+    let sees_details = can_see_details(&request).await?;
     match state.context.config().server.metrics_listen {
         None if sees_details => metrics_response(state).await,
         None => {
@@ -125,27 +123,18 @@ pub async fn metrics_not_found() -> HandlerResult {
 }
 
 pub async fn metrics_response(state: web::Data<ServerState>) -> HandlerResult {
-    let index = state.context.index();
-    let applied_seq = index.applied_seq();
-    let appended = *state.context.event_signal().borrow();
-    let text = state.metrics.encode_all(GaugeValues {
-        applied_seq,
-        index_lag: appended.saturating_sub(applied_seq).max(0),
-        agents: count_public_agents(&state.context).await,
-        streams: count_open_streams(&state),
-        breaker_open: breaker_open_since(&state.context).is_some(),
-        damaged_cards: i64::try_from(state.context.damaged_card_count()).unwrap_or(i64::MAX),
-    });
-    openmetrics_response(text)
+    let streams = count_open_streams(&state);
+    openmetrics_response(encode_current_metrics(&state.context, &state.metrics, streams).await)
 }
 
-/// Whether a caller sees more than the process metrics. Always `false` while the database is unavailable, because
+/// Whether the caller sees more than the process metrics. Always `false` while the database is unavailable, because
 /// authenticating the token requires it.
-fn can_see_details(auditor: Result<PermissionCheck<ReadEvents>, Problem>) -> Result<bool, Problem> {
-    match auditor {
-        Ok(auditor) => Ok(auditor.is_permitted),
-        Err(problem) if problem.kind().status.is_client_error() => Err(problem),
-        Err(_) => Ok(false),
+async fn can_see_details(request: &HttpRequest) -> Result<bool, Problem> {
+    let auditor = PermissionCheck::<ReadEvents>::extract(request);
+    match tokio::time::timeout(AUTHENTICATION_TIMEOUT, auditor).await {
+        Ok(Ok(auditor)) => Ok(auditor.is_permitted),
+        Ok(Err(problem)) if problem.kind().status.is_client_error() => Err(problem),
+        Ok(Err(_)) | Err(_) => Ok(false),
     }
 }
 

@@ -208,6 +208,13 @@ async fn figures_of_the_registry_are_for_auditors() {
         "a2a_registry_http_request_duration",
         "a2a_registry_crawl_",
         "a2a_registry_index_",
+        "a2a_registry_build_info",
+        "a2a_registry_database_",
+        "a2a_registry_reviews_",
+        "a2a_registry_holds",
+        "a2a_registry_policy_",
+        "a2a_registry_searches_",
+        "process_",
     ];
     let mut tokens = vec![(None, false)];
     for role in [Role::Reader, Role::Publisher] {

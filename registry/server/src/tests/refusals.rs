@@ -27,7 +27,7 @@ const UNKNOWN: &str = "a2ar_a-token-that-this-registry-never-made";
 
 /// Metric values by reason and in total.
 fn counted(registry: &Registry) -> (Vec<(String, u64)>, u64) {
-    let text = registry.state.metrics.encode_all(GaugeValues::default());
+    let text = registry.state.metrics.encode_all(&GaugeValues::default());
     let text = text.unwrap();
     let lines = text.lines().filter_map(|line| {
         let line = line.strip_prefix("a2a_registry_sign_in_refusals_total{reason=\"")?;
