@@ -340,6 +340,17 @@ impl Store {
         })
     }
 
+    /// Copies SQLite's write-ahead log into the database file and empties it, so that deleted bytes are in neither. A
+    /// reader that is still under way keeps them in the log until later writes overwrite them.
+    pub async fn empty_write_ahead_log(&self) -> Result<(), StoreError> {
+        if let Some(turn) = &self.write_lock {
+            let _turn = turn.lock().await;
+            let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+            self.writer.execute_unprepared(checkpoint).await?;
+        }
+        Ok(())
+    }
+
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.reader.ping().await?)
     }
@@ -435,6 +446,8 @@ fn sqlite_options(
                 .pragma("journal_mode", "WAL")
                 .pragma("synchronous", synchronous)
                 .pragma("foreign_keys", "ON")
+                // Deleted rows are overwritten, or an erased card could still be read from the file.
+                .pragma("secure_delete", "ON")
                 .pragma("busy_timeout", "5000")
                 .pragma("cache_size", format!("-{cache_kibibytes}"))
                 .statement_cache_capacity(prepared_statements)
