@@ -39,6 +39,7 @@ mod demo;
 mod deprecation;
 mod descriptors;
 mod duplicates;
+mod erasure;
 mod events;
 mod governance_story;
 mod hidden;
