@@ -351,6 +351,17 @@ impl Store {
         Ok(())
     }
 
+    /// The clock of a PostgreSQL server, in microseconds since 1970 UTC; `None` for SQLite, which has none of its own.
+    pub async fn server_clock(&self) -> Result<Option<i64>, StoreError> {
+        if !self.is_postgres() {
+            return Ok(None);
+        }
+        let query = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS clock";
+        let statement = Statement::from_string(DbBackend::Postgres, query);
+        let row = self.reader.query_one_raw(statement).await?;
+        Ok(row.map(|row| row.try_get("", "clock")).transpose()?)
+    }
+
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.reader.ping().await?)
     }

@@ -1,18 +1,21 @@
 //! Handlers for liveness, readiness and metrics of this process.
 
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::health::readiness::{Readiness, check_readiness};
+use a2a_registry_core::health::received_request::{ReceivedRequest, read_registry_id};
 use a2a_registry_core::metrics::GaugeValues;
 use a2a_registry_core::search::count_public_agents;
 use a2a_registry_core::visits::outage::breaker_open_since;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpResponse, get, web};
+use actix_web::{HttpRequest, HttpResponse, get, web};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::answers::response::{self, HandlerResult};
+use crate::limits::client_address::{client_address, is_in_networks};
 use crate::problems::problem::{Problem, ProblemDocument};
 use crate::problems::problem_kinds;
 use crate::requests::auth::{PermissionCheck, ReadEvents};
@@ -60,14 +63,18 @@ struct NotReady {
 )]
 #[get("/readyz")]
 pub async fn readyz(
+    request: HttpRequest,
     state: web::Data<ServerState>,
     auditor: Result<PermissionCheck<ReadEvents>, Problem>,
 ) -> HandlerResult {
-    let sees_details = can_see_details(auditor)?;
-    let mut readiness = check_readiness(&state.context).await;
-    if !sees_details {
-        readiness = readiness.without_details();
-    }
+    let context = &state.context;
+    let mut readiness = if can_see_details(auditor)? {
+        let (mut readiness, id) = tokio::join!(check_readiness(context), read_registry_id(context));
+        readiness.request = Some(received_request(&request, context, id));
+        readiness
+    } else {
+        check_readiness(context).await.without_details()
+    };
     // During shutdown new connections are refused; load balancers should direct clients to other replicas.
     readiness.ready &= !state.shutdown.is_cancelled();
     if readiness.ready {
@@ -85,6 +92,32 @@ pub async fn readyz(
             .with_extension_members(members)
             .with_retry_after(5)),
         _ => Err(AppError::internal("readiness is not a JSON object").into()),
+    }
+}
+
+fn received_request(
+    request: &HttpRequest,
+    context: &AppContext,
+    registry: Option<String>,
+) -> ReceivedRequest {
+    let trusted = &context.config().server.trusted_proxies;
+    let peer = request.peer_addr().map(|peer| peer.ip().to_canonical());
+    let header = |name: &str| {
+        let value = request.headers().get(name)?.to_str().ok()?;
+        Some(value.to_owned())
+    };
+    let authority = request.uri().authority();
+    ReceivedRequest {
+        registry,
+        client: client_address(request, trusted).map(|address| address.to_string()),
+        peer: peer.map(|address| address.to_string()),
+        trusted: peer.is_some_and(|address| is_in_networks(trusted, address)),
+        host: authority
+            .map(ToString::to_string)
+            .or_else(|| header("host")),
+        forwarded_for: header("x-forwarded-for"),
+        forwarded_host: header("x-forwarded-host"),
+        forwarded_proto: header("x-forwarded-proto"),
     }
 }
 
