@@ -266,8 +266,8 @@ async fn nothing_is_erased_while_a_case_is_open(url: &str) {
     registry.assert_index_matches_database().await;
 }
 
-/// The approved card of a retired agent stays however long, until its domain is erased. Afterwards the same card can be
-/// registered again.
+/// The approved card of a retired agent stays however long, until its domain is erased. Afterwards the same card can
+/// be registered again.
 async fn approved_cards_stay_until_they_are_erased(url: &str) {
     let registry = InProcessRegistry::new(url).await;
     let (app, admin) = (&registry.app, &registry.admin);

@@ -67,6 +67,7 @@ mod policy_pages;
 mod policy_trials;
 mod pressure;
 mod proof_check_leases;
+mod proxy;
 mod recertification;
 mod relevance;
 mod relevance_targets;

@@ -113,7 +113,8 @@ fn judge_keys(
         (_, Ok((502..=504, _))) => Err((
             CheckStatus::Fail,
             format!(
-                "{public} is reached, but its proxy does not reach the registry; compare its upstream with server.listen"
+                "{public} is reached, but its proxy does not reach the registry; compare its upstream with \
+                 server.listen"
             ),
         )),
         (Ok((200, own)), Ok((200, others))) if own == others => {

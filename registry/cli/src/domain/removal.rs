@@ -59,9 +59,8 @@ pub async fn run_domain_erasure(
     client: &Client,
     console: &Console,
 ) -> CommandResult {
-    let action = format!(
-        "removing {domain}, permanently retiring its agents and erasing their cards, which only a backup can bring back"
-    );
+    let action =
+        format!("removing {domain}, permanently retiring its agents and erasing their cards");
     confirm_irreversible_action(&action, yes)?;
     let request = Erasure {
         reason: reason.to_owned(),

@@ -86,8 +86,8 @@ async fn begin_erasure(
     Ok((write, Some(LockedDomain { row, followers })))
 }
 
-/// The agents of the domain, and retired ones of its name that still have content. Without a live domain this leaves out
-/// agents of one that was registered meanwhile.
+/// The agents of the domain, and retired ones of its name that still have content. Without a live domain this leaves
+/// out agents of one that was registered meanwhile.
 async fn erasable_agents(
     write: &WriteTransaction,
     name: &str,
