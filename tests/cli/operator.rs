@@ -196,6 +196,88 @@ async fn the_doctor_checks_everything() {
     assert!(checks[0]["detail"].as_str().unwrap().contains("lissen"));
 }
 
+/// A secret that others can change, identity providers with faults, and a public URL that leads elsewhere each get a
+/// line with the next step, and what is in order is said too.
+#[tokio::test]
+async fn the_doctor_names_the_next_step() {
+    let served = RegistrySetup::new().start().await;
+    let other = RegistrySetup::new().start().await;
+    let folder = TempDir::new().unwrap();
+    let key = folder.path().join("key.pem");
+    std::fs::write(&key, "a secret").unwrap();
+    let provider = |jwks: serde_json::Value, issuer: Option<&str>| {
+        let origin = Origin::start();
+        let own = origin.url("");
+        let metadata = serde_json::json!({
+            "issuer": issuer.unwrap_or(&own), "jwks_uri": origin.url("/jwks"),
+        });
+        let path = "/.well-known/openid-configuration";
+        origin.set_reply(path, OriginReply::json(metadata.to_string()));
+        origin.set_reply("/jwks", OriginReply::json(jwks.to_string()));
+        (origin, own)
+    };
+    let keys = serde_json::json!({"keys": [{
+        "kty": "OKP", "crv": "Ed25519", "kid": "one", "alg": "EdDSA", "use": "sig",
+        "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+    }]});
+    let (_well, well_issuer) = provider(keys.clone(), None);
+    let (_foreign, foreign_issuer) = provider(keys, Some("https://evil.example.com"));
+    let (_empty, empty_issuer) = provider(serde_json::json!({"keys": []}), None);
+    let run = async |public_url: &str, mode: u32| {
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&key, permissions).unwrap();
+        let (_folder, path) = file(&format!(
+            "[server]\npublic_url = \"{public_url}\"\n[store]\ndata_dir = {:?}\n[a2a]\nkey_file = {key:?}\n\
+             [identity]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n\
+             [identity.providers.well]\nissuer = \"{well_issuer}\"\naudiences = [\"registry\"]\n\
+             [identity.providers.foreign]\nissuer = \"{foreign_issuer}\"\naudiences = [\"registry\"]\n\
+             [identity.providers.empty]\nissuer = \"{empty_issuer}\"\naudiences = [\"registry\"]\n",
+            served.setup.data_folder()
+        ));
+        let finished = served
+            .run_admin_command(&["doctor", "--config", &path])
+            .await;
+        assert_eq!(finished.status.code(), Some(1), "{finished:#?}");
+        join_lines(&finished.stdout)
+    };
+    let says = |output: &str, words: &[&str]| {
+        let is_line = |line: &str| words.iter().all(|word| line.contains(word));
+        assert!(output.lines().any(is_line), "{words:?}: {output}");
+    };
+
+    let output = run(served.status_line.url(), 0o640).await;
+    says(&output, &["warn secret files: a2a.key_file", "chmod 600"]);
+    says(&output, &["disk space: ", " MB are free"]);
+    says(
+        &output,
+        &["ok   identity provider: well responds with 1 keys"],
+    );
+    says(
+        &output,
+        &["fail identity provider: foreign", "another issuer"],
+    );
+    says(&output, &["fail identity provider: empty", "no usable key"]);
+    says(&output, &["ok   public URL: ", "leads to this registry"]);
+    says(
+        &output,
+        &["ok   proxy: requests come directly", "127.0.0.1"],
+    );
+
+    let output = run(other.status_line.url(), 0o606).await;
+    says(
+        &output,
+        &["fail secret files: a2a.key_file", "replace the secret"],
+    );
+    says(&output, &["fail public URL: ", "leads to something else"]);
+
+    let output = run("http://127.0.0.1:1", 0o600).await;
+    says(&output, &["ok   secret files: "]);
+    says(
+        &output,
+        &["fail public URL: ", "cannot be reached from here"],
+    );
+}
+
 #[tokio::test]
 async fn sentence_encoders_are_installed_and_shown() {
     let folder = TempDir::new().unwrap();

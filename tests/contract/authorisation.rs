@@ -137,6 +137,7 @@ const TABLE: &[(&str, ExpectedResponses)] = &[
     ("domain_transfer", OWNERS),
     ("domain_patch", OWNERS),
     ("domain_new_generation", ADMINS),
+    ("domain_erase", ADMINS),
     ("key_enrol", OWNERS),
     ("key_withdraw", OWNERS),
     ("domain_delete", OWNERS),
@@ -430,7 +431,8 @@ impl TargetFactory<'_> {
             | "agent_deprecate"
             | "agent_retire"
             | "domain_vouch"
-            | "domain_new_generation" => body = Some(act),
+            | "domain_new_generation"
+            | "domain_erase" => body = Some(act),
             "agent_patch" => body = Some(json!({"visibility": "public"})),
             "agent_report" => body = Some(json!({"reason": "a test"})),
             "comment_add" => body = Some(json!({"text": "a test"})),

@@ -278,17 +278,22 @@ async fn a_page_instead_of_a_card_keeps_the_last_good_card(url: &str) {
     assert_eq!(registry.publicly_found_ids().await.len(), 1);
 }
 
-/// Ninety days after an agent's end its bytes are deleted, unless another agent has them too; its metadata and
-/// decisions stay.
+/// Ninety days after an agent's end its bytes are deleted, unless they were ever approved or another agent has them too;
+/// its metadata and decisions stay.
 async fn bytes_of_ended_agents_are_deleted(url: &str) {
     let registry = InProcessRegistry::new(url).await;
     let (own, common) = (card_bytes("Past", "Alone"), card_bytes("Past", "Common"));
+    // Another name is a critical change, which waits for a decision.
+    let draft = card_bytes("Future", "Alone");
     let ended = registry.register_approved_card(DOMAIN, &own).await;
     registry
         .crawl_domain(DOMAIN, OriginResponse::Card(common.clone()))
         .await;
     let other = registry
         .register_with_card("other.agents-test.com", &common)
+        .await;
+    registry
+        .crawl_domain(DOMAIN, OriginResponse::Card(draft.clone()))
         .await;
     registry
         .crawl_domain(DOMAIN, OriginResponse::Failure(Gone))
@@ -318,10 +323,11 @@ async fn bytes_of_ended_agents_are_deleted(url: &str) {
     };
     registry.advance(left - Duration::SECOND);
     assert!(!delete_expired_rows(&registry.app).await.unwrap());
-    assert!(kept(&own).await && kept(&common).await);
+    assert!(kept(&own).await && kept(&common).await && kept(&draft).await);
     registry.advance(Duration::SECOND);
     assert!(!delete_expired_rows(&registry.app).await.unwrap());
-    assert!(!kept(&own).await, "no other agent has these bytes");
+    assert!(!kept(&draft).await, "no other agent has these bytes");
+    assert!(kept(&own).await, "the event of an approval names them");
     assert!(kept(&common).await, "{} has these bytes too", other.id);
     let digests: Vec<String> = registry
         .versions(ended.id)
@@ -329,7 +335,7 @@ async fn bytes_of_ended_agents_are_deleted(url: &str) {
         .into_iter()
         .map(|row| row.digest)
         .collect();
-    assert_eq!(digests, [digest(&own), digest(&common)]);
+    assert_eq!(digests, [digest(&own), digest(&common), digest(&draft)]);
     assert!(!registry.review_states(ended.id).await.is_empty());
     assert_eq!(registry.public_card_bytes(ended.id).await, None);
 }

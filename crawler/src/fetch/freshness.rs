@@ -168,7 +168,7 @@ fn parse_delta_seconds(text: &str) -> Option<u32> {
 }
 
 /// Parses the three date forms of RFC 9110 section 5.6.7.
-fn parse_http_date(text: &str) -> Option<OffsetDateTime> {
+pub fn parse_http_date(text: &str) -> Option<OffsetDateTime> {
     let date: SystemTime = httpdate::parse_http_date(text.trim()).ok()?;
     Some(OffsetDateTime::from(date))
 }

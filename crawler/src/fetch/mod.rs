@@ -33,7 +33,9 @@ use url::Url;
 
 pub use error::FetchError;
 pub use form::{ClientSecretBasic, FormOptions};
-pub use freshness::{MAX_RETRY_AFTER, parse_freshness, parse_retry_after, seconds_fresh};
+pub use freshness::{
+    MAX_RETRY_AFTER, parse_freshness, parse_http_date, parse_retry_after, seconds_fresh,
+};
 pub use key_sets::{KeySetRules, MAX_KEY_SETS};
 pub use limits::FetchLimits;
 pub use post::{BearerToken, InvalidToken, PostOptions};

@@ -419,6 +419,15 @@ pub struct NewGeneration {
     pub reason: String,
 }
 
+/// A request to erase a domain.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Erasure {
+    /// Why the domain is erased; stored in the event log.
+    #[schema(value_type = limits::Reason)]
+    pub reason: String,
+}
+
 /// A request to crawl a domain as soon as possible.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

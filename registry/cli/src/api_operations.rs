@@ -8,13 +8,13 @@ use a2a_registry_api::{
     Account, AccountList, AccountPatch, Act, Agent, AgentPatch, BulkDecision, BulkOutcome,
     BulkRegistration, BulkRegistrationOutcome, Collection, CollectionContent, CollectionList,
     CreatedFeed, CreatedToken, DecisionRequest, Deprecate, Diff, DomainList, DomainPatch,
-    DomainView, DryRun, FindingList, Group, GroupList, GroupMembers, Lookup, Me, NewAccount,
-    NewComment, NewGeneration, NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch, NewToken,
-    NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyDecision,
-    PolicyHistory, PolicyPreview, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review,
-    ReviewComment, ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, SavedSearch,
-    SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer, Verification, VersionList,
-    Vouch, Waiting, Waiver, WaiverList,
+    DomainView, DryRun, Erasure, FindingList, Group, GroupList, GroupMembers, Lookup, Me,
+    NewAccount, NewComment, NewGeneration, NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch,
+    NewToken, NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults, PolicyCases,
+    PolicyDecision, PolicyHistory, PolicyPreview, Recrawl, RecrawlAccepted, Registration,
+    ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList, ReviewPatch,
+    SavedSearch, SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer, Verification,
+    VersionList, Vouch, Waiting, Waiver, WaiverList,
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -75,6 +75,7 @@ calls! {
     transfer[name: &str](Transfer): Post "/v1/domains/{name}:transfer" => DomainView;
     enrol_key[name: &str, kid: &str](Value): Put "/v1/domains/{name}/keys/{kid}" => DomainView;
     withdraw_key[name: &str, kid: &str]: Delete "/v1/domains/{name}/keys/{kid}";
+    erase_domain[name: &str](Erasure): Post "/v1/domains/{name}:erase";
     new_generation[name: &str](NewGeneration): Post "/v1/domains/{name}:new-generation" => DomainView;
     recrawl[name: &str](Recrawl): Post "/v1/domains/{name}:recrawl" => RecrawlAccepted;
 

@@ -118,6 +118,15 @@ impl Client {
         })
     }
 
+    /// Creates a client for another address of the same registry, with the same token if it may be sent there.
+    pub fn for_address(&self, base: &str, sends_token: bool) -> Result<Self, CommandError> {
+        let other = Self::new(base, None, self.timeout_override)?;
+        Ok(Self {
+            authorization: self.authorization.clone().filter(|_| sends_token),
+            ..other
+        })
+    }
+
     /// URL of the registry, without a trailing slash.
     pub fn base_url(&self) -> &str {
         &self.base_url

@@ -1,12 +1,16 @@
 //! `doctor`: checks of the installation, one line each.
 
+mod machine;
+mod network;
+
 use std::path::Path;
 use std::time::Duration;
 
+use a2a_crawler::SystemClock;
 use a2a_crawler::dns::{HickoryResolver, Resolver};
 use a2a_registry_core::config::Config;
 use a2a_registry_core::file_descriptors::DescriptorBudget;
-use a2a_registry_server::maintenance::{self, DamagedCard};
+use a2a_registry_server::maintenance::{self, DamagedCard, DatabaseFacts};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
@@ -81,12 +85,19 @@ pub async fn run_doctor(
             checks.push(check_file_descriptors(DescriptorBudget::for_process(
                 &config,
             )));
+            checks.extend(machine::check_secret_files(&config));
             checks.push(check_data_folder(&config.store.data_dir));
+            checks.extend(machine::check_disk_space(&config.store.data_dir));
             checks.push(check_database(&config).await);
+            let facts = read_database_facts(&config).await;
+            checks.extend(facts.clock_lead.map(machine::check_database_clock));
             checks.extend(check_account_names(&config).await);
             if arguments.verify {
                 checks.extend(check_stored_cards(&config).await);
             }
+            checks.extend(network::check_identity_providers(&config).await);
+            let registry_id = facts.registry_id.as_deref();
+            checks.extend(network::check_public_url(&config, client, registry_id).await);
         }
     }
     checks.push(check_name_resolution().await);
@@ -148,6 +159,15 @@ async fn check_database(config: &Config) -> DoctorCheck {
         Ok(what) => check(CheckStatus::Ok, what),
         Err(error) => check(CheckStatus::Fail, error.to_string()),
     }
+}
+
+/// Facts of the database; none if it does not exist or respond, which another check reports.
+async fn read_database_facts(config: &Config) -> DatabaseFacts {
+    if is_database_missing(config) {
+        return DatabaseFacts::default();
+    }
+    let facts = maintenance::read_database_facts(config, &SystemClock).await;
+    facts.unwrap_or_default()
 }
 
 /// Whether no database is configured, and the one in the data folder does not exist yet.

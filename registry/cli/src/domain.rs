@@ -52,6 +52,12 @@ pub enum DomainCommand {
         /// Withdraw your registration of this source only, given by its URL or id
         #[arg(long, value_name = "URL")]
         source: Option<String>,
+        /// Also erase what the registry stores of the cards of its agents (admins only; requires --reason)
+        #[arg(long, conflicts_with = "source", requires = "reason")]
+        erase: bool,
+        /// Reason for the erasure, stored in the event log
+        #[arg(long, value_name = "TEXT", requires = "erase")]
+        reason: Option<String>,
         /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
@@ -125,10 +131,21 @@ pub async fn run_domain(
             vouch::run_domain_vouch(arguments, client, console).await
         }
         DomainCommand::Recrawl { name, full } => recrawl_domain(name, *full, client, console).await,
-        DomainCommand::Rm { name, source, yes } => {
-            removal::run_domain_removal(&name.domain, source.as_deref(), *yes, client, console)
-                .await
-        }
+        DomainCommand::Rm {
+            name,
+            source,
+            erase: _,
+            reason,
+            yes,
+        } => match reason {
+            Some(reason) => {
+                removal::run_domain_erasure(&name.domain, reason, *yes, client, console).await
+            }
+            None => {
+                removal::run_domain_removal(&name.domain, source.as_deref(), *yes, client, console)
+                    .await
+            }
+        },
         DomainCommand::Verify(name) => verify_domain(name, client, console).await,
         DomainCommand::Transfer { name, account } => {
             transfer_domain(name, account, client, console).await

@@ -95,7 +95,7 @@ pub struct JobSignals {
     pub index_awaited: Notify,
     /// Whether the index of this process follows the events.
     pub is_index_following: AtomicBool,
-    /// An admin has requested a rebuild of the index. Unlike the others this signal is not a hint, so the receiver
+    /// An admin has requested a rebuild of the index, or a domain was erased. Unlike the others this signal is not a hint, so the receiver
     /// does not check.
     pub reindex: Notify,
     /// The index may be damaged.

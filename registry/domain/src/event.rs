@@ -25,6 +25,8 @@ text_enum! {
         DomainRecrawl = "domain.recrawl",
         /// A domain was deleted and its agents retired.
         DomainDeleted = "domain.deleted",
+        /// What the cards of a domain's agents said was deleted everywhere; events keep their digests.
+        DomainErased = "domain.erased",
         /// A card was found in a slot for the first time.
         AgentDiscovered = "agent.discovered",
         /// A card changed and a new version was stored.

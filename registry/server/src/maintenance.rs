@@ -8,9 +8,12 @@ use a2a_registry_core::accounts::reserved_names::{RESERVED_NAME_NOTICE, reserved
 use a2a_registry_core::config::Config;
 use a2a_registry_core::data_dir::DataDir;
 use a2a_registry_core::error::StartError;
+use a2a_registry_core::health::received_request::DATABASE_ID_SETTING;
 use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::search::indexing::rebuild_index;
 use a2a_registry_domain::identifiers::Entropy;
+use a2a_registry_domain::timestamp::{SECOND, Timestamp};
+use a2a_registry_store::settings::setting_value;
 use a2a_registry_store::{
     SchemaState, Store, StoreError, StoreErrorKind, StoreOptions, agents, vectors, versions,
 };
@@ -96,6 +99,35 @@ pub async fn ping_database(config: &Config) -> Result<String, StartError> {
         )),
         SchemaState::Incompatible { reason } => Err(to_start_error(StoreError::other(reason))),
     }
+}
+
+/// What distinguishes a database, and its clock.
+#[derive(Debug, Clone, Default)]
+pub struct DatabaseFacts {
+    /// Identifier of the registry; `None` before its first start.
+    pub registry_id: Option<String>,
+    /// Seconds by which the clock of a database server is ahead of this one.
+    pub clock_lead: Option<i64>,
+}
+
+/// Reads the facts of a database, without changing anything.
+pub async fn read_database_facts(
+    config: &Config,
+    clock: &dyn Clock,
+) -> Result<DatabaseFacts, StartError> {
+    let to_start_error = |error| database_unusable_error(config, &error);
+    let store = Store::connect(&read_only_options(config))
+        .await
+        .map_err(to_start_error)?;
+    let server_clock = store.server_clock().await.map_err(to_start_error)?;
+    let now = Timestamp::from(clock.now());
+    // A database without a schema has no settings.
+    let registry_id = setting_value(&store, DATABASE_ID_SETTING).await;
+    store.close().await.map_err(to_start_error)?;
+    Ok(DatabaseFacts {
+        registry_id: registry_id.ok().flatten(),
+        clock_lead: server_clock.map(|at| at.saturating_sub(now.0) / SECOND),
+    })
 }
 
 /// Number of cards read at once for verification.

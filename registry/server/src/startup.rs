@@ -12,6 +12,7 @@ use a2a_registry_core::config::{Config, DatabaseUrl, SqliteSynchronousMode};
 use a2a_registry_core::context::{AppContext, JobSignals};
 use a2a_registry_core::data_dir::DataDir;
 use a2a_registry_core::error::{ErrorKind, StartError};
+use a2a_registry_core::health::received_request::DATABASE_ID_SETTING;
 use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::paging::PageTokenSigner;
 use a2a_registry_core::policy_sets::{CompiledSetCache, load_newest_policy_set};
@@ -55,8 +56,6 @@ pub const BOOTSTRAP_TOKEN_FILE_VAR: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE";
 const PAGE_TOKEN_KEY_SETTING: &str = "page_token_key";
 /// Setting with the key of sign-in attempts.
 const ATTEMPT_KEY_SETTING: &str = "sign_in_attempt_key";
-/// Setting that identifies a database.
-const DATABASE_ID_SETTING: &str = "identity";
 /// Maximum number of retries to hide content that the rules may forbid, after a deadlock with a write of another
 /// process.
 const MAX_HIDE_RETRIES: u32 = 5;

@@ -352,6 +352,28 @@ impl Store {
         turn.is_some_and(|turn| turn.try_lock().is_err())
     }
 
+    /// Copies SQLite's write-ahead log into the database file and empties it, so that deleted bytes are in neither. A
+    /// reader that is still under way keeps them in the log until later writes overwrite them.
+    pub async fn empty_write_ahead_log(&self) -> Result<(), StoreError> {
+        if let Some(turn) = &self.write_lock {
+            let _turn = turn.lock().await;
+            let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+            self.writer.execute_unprepared(checkpoint).await?;
+        }
+        Ok(())
+    }
+
+    /// The clock of a PostgreSQL server, in microseconds since 1970 UTC; `None` for SQLite, which has none of its own.
+    pub async fn server_clock(&self) -> Result<Option<i64>, StoreError> {
+        if !self.is_postgres() {
+            return Ok(None);
+        }
+        let query = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS clock";
+        let statement = Statement::from_string(DbBackend::Postgres, query);
+        let row = self.reader.query_one_raw(statement).await?;
+        Ok(row.map(|row| row.try_get("", "clock")).transpose()?)
+    }
+
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.reader.ping().await?)
     }
@@ -426,6 +448,8 @@ fn sqlite_options(
                 .pragma("journal_mode", "WAL")
                 .pragma("synchronous", synchronous)
                 .pragma("foreign_keys", "ON")
+                // Deleted rows are overwritten, or an erased card could still be read from the file.
+                .pragma("secure_delete", "ON")
                 .pragma("busy_timeout", "5000")
                 .pragma("cache_size", format!("-{cache_kibibytes}"))
                 .statement_cache_capacity(prepared_statements)

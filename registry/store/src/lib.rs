@@ -20,6 +20,7 @@ pub mod decisions;
 pub mod domains;
 pub mod dry_runs;
 pub mod entity;
+pub mod erasure;
 mod error;
 pub mod events;
 pub mod feeds;

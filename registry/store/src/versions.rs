@@ -418,8 +418,9 @@ impl WriteTransaction {
     }
 
     /// Deletes bytes that only agents retired by this time have, up to [`BODY_DELETE_BATCH`]; returns their number.
+    /// Bytes that were ever approved stay: the event of the approval, which is never deleted, names their digest.
     pub async fn delete_retired_bodies(&self, retired_by: i64) -> Result<u64, StoreError> {
-        let versions = |is_live: bool| {
+        let versions = |keeps_bytes: bool| {
             let is_retired = agent::Column::RetiredAt.lte(retired_by);
             let is_not_retired = agent::Column::RetiredAt
                 .is_null()
@@ -432,7 +433,11 @@ impl WriteTransaction {
                     Expr::col((agent::Entity, agent::Column::Id))
                         .equals((version::Entity, version::Column::AgentId)),
                 )
-                .and_where(if is_live { is_not_retired } else { is_retired })
+                .and_where(if keeps_bytes {
+                    is_not_retired.or(version::Column::EverApproved.eq(true))
+                } else {
+                    is_retired
+                })
                 .and_where(
                     Expr::col((version::Entity, version::Column::Digest))
                         .equals((card_body::Entity, card_body::Column::Digest)),
@@ -471,21 +476,7 @@ impl WriteTransaction {
             candidates = candidates.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
         }
         let candidates: Vec<String> = candidates.into_tuple().all(self.connection()).await?;
-        let used: Vec<String> = version::Entity::find()
-            .select_only()
-            .column(version::Column::Digest)
-            .distinct()
-            .filter(version::Column::Digest.is_in(candidates.clone()))
-            .into_tuple()
-            .all(self.connection())
-            .await?;
-        let unused = candidates
-            .into_iter()
-            .filter(|digest| !used.contains(digest));
-        card_body::Entity::delete_many()
-            .filter(card_body::Column::Digest.is_in(unused))
-            .exec(self.connection())
-            .await?;
+        self.delete_bodies_without_version(candidates).await?;
         Ok(())
     }
 }

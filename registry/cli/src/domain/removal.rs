@@ -1,6 +1,6 @@
-//! `domain rm`: a whole domain, or only what the caller has registered of it.
+//! `domain rm`: a whole domain, or only what the caller has registered of it; with `--erase` its cards too.
 
-use a2a_registry_api::{DomainView, SourceView};
+use a2a_registry_api::{DomainView, Erasure, SourceView};
 use serde_json::json;
 
 use crate::client::Client;
@@ -49,6 +49,28 @@ pub async fn run_domain_removal(
         }
     };
     console.print_result(&document, || console.print_line(&message))
+}
+
+/// Erases a domain after confirmation. The domain may have been removed before, so it is not looked up.
+pub async fn run_domain_erasure(
+    domain: &str,
+    reason: &str,
+    yes: bool,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
+    let action =
+        format!("removing {domain}, permanently retiring its agents and erasing their cards");
+    confirm_irreversible_action(&action, yes)?;
+    let request = Erasure {
+        reason: reason.to_owned(),
+    };
+    client.erase_domain(domain, &request).await?;
+    console.print_result(&json!({"domain": domain, "erased": true}), || {
+        console.print_line(&format!(
+            "{domain} and the cards of its agents are erased; backups still contain them"
+        ))
+    })
 }
 
 /// Result of the removal. A domain with sources of others stays, and only the caller's registrations are withdrawn.

@@ -342,6 +342,13 @@ impl<'a> ChangeSet<'a> {
         self.put_agent(&state.agent);
     }
 
+    /// Clears the versions of an agent, because they are erased, without an event.
+    pub fn clear_agent_versions(&mut self, agent: &agent::Model) {
+        let row = self.agents.entry(agent.id).or_insert_with(|| agent.clone());
+        row.approved_version = None;
+        row.newest_version = None;
+    }
+
     pub fn set_version_coverage(&mut self, version: Uuid, level: CoverageLevel) {
         self.coverage_levels.insert(version, level);
     }

@@ -4,6 +4,7 @@ pub mod actions;
 pub mod domain_access;
 pub mod domain_rows;
 pub mod enrolled_keys;
+pub mod erasure;
 pub mod owner_actions;
 pub mod owner_vouch;
 pub mod ownership_generation;

@@ -358,17 +358,28 @@ async fn end_domain(
     followers: &[domain::Model],
     actor: &str,
 ) -> Result<()> {
-    let now = context.now();
-    let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
-    for agent in agents::live_agents_by_domain(&write, &[row.id]).await? {
-        let mut state = load_agent_state(&write, agent.id).await?;
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    add_domain_end(context, &write, &mut change_set, row, followers, actor).await?;
+    commit_changes(context, write, change_set).await
+}
+
+/// Adds the end of a domain and of its agents to a change set.
+pub(super) async fn add_domain_end(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
+    row: &domain::Model,
+    followers: &[domain::Model],
+    actor: &str,
+) -> Result<()> {
+    for agent in agents::live_agents_by_domain(write, &[row.id]).await? {
+        let mut state = load_agent_state(write, agent.id).await?;
         change_set.retire_agent(&mut state, actor, "the domain was deleted");
     }
     write.delete_peer_candidates(row.id).await?;
-    write.end_domain(row.id, now.0).await?;
+    write.end_domain(row.id, change_set.now().0).await?;
     change_set.add_event(EventKind::DomainDeleted, &row.name, actor, json!({}));
-    redecide_redirected_cards(context, &write, &mut change_set, followers).await?;
-    commit_changes(context, write, change_set).await
+    redecide_redirected_cards(context, write, change_set, followers).await
 }
 
 struct RegistrationWithdrawal<'a> {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::{HOUR, MINUTE};
 use a2a_registry_embed::{EmbedError, Embedder};
 use a2a_registry_search::vectors::{
@@ -53,6 +54,8 @@ pub struct ModelIndexer {
     /// Agents of later events, up to the event `pending_up_to_seq`, whose vectors are not computed yet.
     pending_agents: Vec<Uuid>,
     pending_up_to_seq: i64,
+    /// Whether a domain was erased by these events: the vectors of its agents are still in this process's file.
+    has_erased_vectors: bool,
     /// The earliest time of the next calibration, since this process started.
     calibrate_from: Duration,
     /// Whether there are vectors of another text layout, which the first pass replaces.
@@ -137,6 +140,7 @@ pub async fn open_model_indexer(
         applied_seq: row.applied_seq,
         pending_agents: Vec::new(),
         pending_up_to_seq: row.applied_seq,
+        has_erased_vectors: false,
         calibrate_from: Duration::ZERO,
         has_outdated_vectors: outdated,
         serves_outdated_vectors: serves_outdated,
@@ -277,6 +281,9 @@ async fn embed_changed_agents(
         indexer.pending_agents.sort_unstable();
         indexer.pending_agents.dedup();
         indexer.pending_up_to_seq = last;
+        indexer.has_erased_vectors = events
+            .iter()
+            .any(|event| event.kind == EventKind::DomainErased);
     }
     let remaining = indexer
         .pending_agents
@@ -317,6 +324,9 @@ async fn embed_changed_agents(
     indexer.pending_agents.truncate(remaining);
     if remaining == 0 {
         indexer.applied_seq = indexer.pending_up_to_seq;
+        if indexer.has_erased_vectors {
+            return reopen_model_indexer(context, indexer).await;
+        }
     }
     report_model_progress(context, indexer);
     Ok(EmbeddingStepResult::Progress(count))
@@ -338,7 +348,7 @@ async fn record_model_use(
     Ok(EmbeddingStepResult::Idle)
 }
 
-/// The error for a model that was deleted by another process, which uses another one.
+/// Reads a model again: one that another process has deleted, or whose file contains erased vectors.
 async fn reopen_model_indexer(
     context: &AppContext,
     indexer: &mut ModelIndexer,

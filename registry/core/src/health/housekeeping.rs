@@ -1,4 +1,4 @@
-//! Housekeeping: deletes the card bytes of agents retired long ago, old totals, and ended sessions.
+//! Housekeeping: deletes unapproved card bytes of agents retired long ago, old totals, and ended sessions.
 
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::versions::BODY_DELETE_BATCH;
@@ -7,7 +7,8 @@ use a2a_registry_store::visit_results::MAX_DAYS_PER_SOURCE;
 use crate::context::AppContext;
 use crate::error::Result;
 
-/// How long the card bytes of a retired agent are kept; ids, digests, decisions and events stay.
+/// How long card bytes that were never approved are kept after their agent was retired; ids, digests, decisions and
+/// events stay.
 pub const BODY_RETENTION: i64 = 90 * DAY;
 
 /// Days for which the results of dry runs of policies are kept.
@@ -44,7 +45,7 @@ pub async fn delete_expired_rows(context: &AppContext) -> Result<bool> {
     if dropped > 0 {
         tracing::info!(
             dropped,
-            "the card bytes of agents retired long ago were deleted"
+            "unapproved card bytes of agents retired long ago were deleted"
         );
     }
     Ok(dropped == BODY_DELETE_BATCH || more_tasks)

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use crate::context::AppContext;
 use crate::embeddings::embedding_progress;
 use crate::health::database_writes::check_database_writes;
+use crate::health::received_request::ReceivedRequest;
 use crate::search::indexing::check_index_readable;
 use crate::visits::outage::breaker_open_since;
 
@@ -21,7 +22,7 @@ use crate::visits::outage::breaker_open_since;
 const MAX_INDEX_LAG: i64 = 10 * SECOND;
 
 /// Timeout of a check: probes expect a response within two seconds.
-const CHECK_TIMEOUT: Duration = Duration::from_millis(1500);
+pub(super) const CHECK_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The file of the disk check. Its size is more than a file system stores in a directory entry, so that each check
 /// needs free space.
@@ -40,6 +41,9 @@ pub struct Readiness {
     pub approve_all: bool,
     /// Results of the checks.
     pub checks: Vec<Check>,
+    /// How this request arrived, for callers who may read events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<ReceivedRequest>,
 }
 
 impl Readiness {
@@ -104,6 +108,7 @@ pub async fn check_readiness(context: &AppContext) -> Readiness {
         ready,
         approve_all: context.config.governance.approve_all,
         checks,
+        request: None,
     }
 }
 

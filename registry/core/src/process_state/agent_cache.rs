@@ -102,6 +102,12 @@ impl AgentCache {
         self.entries.insert(id, agent);
     }
 
+    /// Removes all entries and frees them at once.
+    pub fn clear(&self) {
+        self.entries.invalidate_all();
+        self.entries.run_pending_tasks();
+    }
+
     /// Frees entries that were not used recently: without requests the cache would not free them itself.
     pub fn evict_expired(&self) {
         self.entries.run_pending_tasks();

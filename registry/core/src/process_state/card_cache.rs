@@ -90,6 +90,13 @@ impl CardCache {
         }
     }
 
+    /// Removes all entries and frees them at once.
+    pub fn clear(&self) {
+        self.by_agent.invalidate_all();
+        self.by_digest.invalidate_all();
+        self.evict_expired();
+    }
+
     /// Frees entries that were not used recently: without requests the cache would not free them itself.
     pub fn evict_expired(&self) {
         self.by_agent.run_pending_tasks();

@@ -17,6 +17,12 @@ pub struct SearchCache {
 }
 
 impl SearchCache {
+    /// Removes all entries and frees them at once.
+    pub fn clear(&self) {
+        self.responses.invalidate_all();
+        self.responses.run_pending_tasks();
+    }
+
     /// Frees expired entries: without searches the cache would not free them.
     pub fn evict_expired(&self) {
         self.responses.run_pending_tasks();

@@ -36,11 +36,7 @@ pub(super) async fn fetch_provider_metadata(
     fetcher: &Fetcher,
     issuer: &str,
 ) -> Result<Arc<ProviderMetadataAndKeys>, String> {
-    let address = format!(
-        "{}/.well-known/openid-configuration",
-        issuer.trim_end_matches('/')
-    );
-    let address = Url::parse(&address).map_err(|error| error.to_string())?;
+    let address = discovery_url(issuer)?;
     let metadata_json = fetch_bytes(fetcher, &address, MAX_METADATA_BYTES).await?;
     let metadata: ProviderMetadata = serde_json::from_slice(&metadata_json)
         .map_err(|error| format!("{address} is not the metadata of a provider: {error}"))?;
@@ -65,6 +61,15 @@ pub(super) async fn fetch_provider_metadata(
         return Err(format!("{} has no usable key", metadata.jwks_uri));
     }
     Ok(Arc::new(ProviderMetadataAndKeys { metadata, keys }))
+}
+
+/// The URL of the document of an issuer.
+pub(super) fn discovery_url(issuer: &str) -> Result<Url, String> {
+    let address = format!(
+        "{}/.well-known/openid-configuration",
+        issuer.trim_end_matches('/')
+    );
+    Url::parse(&address).map_err(|error| error.to_string())
 }
 
 async fn fetch_bytes(fetcher: &Fetcher, address: &Url, body: usize) -> Result<Vec<u8>, String> {

@@ -6,6 +6,7 @@ pub mod authorization;
 pub mod id_token;
 pub mod metadata;
 pub mod provider;
+pub mod provider_check;
 pub mod token_rejection;
 pub mod token_subject;
 pub mod token_times;

@@ -147,7 +147,7 @@ impl RebuildSchedule {
 
     /// Requests a rebuild for an admin, who may have removed the cause of earlier failures: it begins at once.
     fn request_now(&mut self) {
-        self.pending_reason = Some("requested by an admin".into());
+        self.pending_reason = Some("requested by an admin, or to erase a domain".into());
         self.not_before = Duration::ZERO;
     }
 

@@ -178,6 +178,9 @@ async fn apply_events_to_caches(
     if rows.iter().any(|row| row.kind == EventKind::PolicySet) {
         context.policy_sets.flag_newer_set();
     }
+    if rows.iter().any(|row| row.kind == EventKind::DomainErased) {
+        free_erased_content(context);
+    }
     let changed_and_rows = async {
         let rows = AgentRows::load_by_ids(db, &agents).await?;
         let changed = load_visibility_labels(context, db, &agents, &rows).await?;
@@ -201,6 +204,19 @@ async fn apply_events_to_caches(
         newer
     });
     Ok(Some((ChangedAgentRows { agents, rows }, seq)))
+}
+
+/// Frees what the caches of this process hold of cards, and requests a rebuild of the index: its files contain the text
+/// of deleted documents until they are merged, which may never happen.
+fn free_erased_content(context: &AppContext) {
+    context.card_cache.clear();
+    context.agent_cache.clear();
+    context.search_cache.clear();
+    // A catalog that is being built is replaced at the next request, because of the event.
+    if let Ok(mut catalog) = context.cached_catalog.try_lock() {
+        *catalog = None;
+    }
+    context.signals.reindex.notify_one();
 }
 
 /// Loads the current labels of these agents, including those of policies.

@@ -2,15 +2,15 @@
 
 use a2a_registry_api::limits::{MAX_REGISTRATIONS_BODY_BYTES, PublicJwk};
 use a2a_registry_api::{
-    BulkRegistration, BulkRegistrationOutcome, DomainList, DomainPatch, DomainView, NewGeneration,
-    NewOwnerVouch, Recrawl, RecrawlAccepted, Registration, RegistrationOutcome, Transfer,
-    Verification, Vouch,
+    BulkRegistration, BulkRegistrationOutcome, DomainList, DomainPatch, DomainView, Erasure,
+    NewGeneration, NewOwnerVouch, Recrawl, RecrawlAccepted, Registration, RegistrationOutcome,
+    Transfer, Verification, Vouch,
 };
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::register_bulk::{RegisteredSources, register_bulk};
 use a2a_registry_core::domains::{
-    actions as domains, enrolled_keys, owner_actions, owner_vouch, ownership_generation, verify,
-    withdrawal,
+    actions as domains, enrolled_keys, erasure, owner_actions, owner_vouch, ownership_generation,
+    verify, withdrawal,
 };
 use a2a_registry_core::error::Result;
 use a2a_registry_core::paging::PageRequest;
@@ -228,6 +228,27 @@ pub async fn domain_new_generation(
         ownership_generation::domain_new_generation(&caller.context, &caller, &domain.0, &body.0)
             .await?;
     response::json_response(StatusCode::OK, &domain)
+}
+
+/// Delete a domain, and erase the cards of its agents
+///
+/// The stored bytes, parsed cards and vectors of all its agents are deleted, retired ones included; bytes that an agent
+/// of another domain has too stay, and events keep the digests. A domain that was deleted before can be erased too.
+#[utoipa::path(
+    request_body = Erasure,
+    responses(
+        (status = 204, description = "The domain is erased"),
+        (status = 409, description = "One of its agents has an open review or a hold, or the domain is disputed"),
+    )
+)]
+#[post("/v1/domains/{domain}:erase")]
+pub async fn domain_erase(
+    caller: Require<Administer>,
+    domain: DomainRef,
+    body: JsonBody<Erasure>,
+) -> HandlerResult {
+    erasure::domain_erase(&caller.context, &caller, &domain.0, &body.0).await?;
+    Ok(HttpResponse::NoContent().finish())
 }
 
 /// Change a domain's contact, or opt out

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::health::readiness::{Readiness, check_readiness};
+use a2a_registry_core::health::received_request::{ReceivedRequest, read_registry_id};
 use a2a_registry_core::health::scrape::encode_current_metrics;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -13,6 +15,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::answers::response::{self, HandlerResult};
+use crate::limits::client_address::{client_address, is_in_networks};
 use crate::problems::problem::{Problem, ProblemDocument};
 use crate::problems::problem_kinds;
 use crate::requests::auth::{PermissionCheck, ReadEvents};
@@ -64,9 +67,15 @@ struct NotReady {
 )]
 #[get("/readyz")]
 pub async fn readyz(state: web::Data<ServerState>, request: HttpRequest) -> HandlerResult {
-    let (sees_details, mut readiness) =
-        tokio::join!(can_see_details(&request), check_readiness(&state.context));
-    if !sees_details? {
+    let context = &state.context;
+    let (sees_details, mut readiness, id) = tokio::join!(
+        can_see_details(&request),
+        check_readiness(context),
+        read_registry_id(context)
+    );
+    if sees_details? {
+        readiness.request = Some(received_request(&request, context, id));
+    } else {
         readiness = readiness.without_details();
     }
     // During shutdown new connections are refused; load balancers should direct clients to other replicas.
@@ -86,6 +95,32 @@ pub async fn readyz(state: web::Data<ServerState>, request: HttpRequest) -> Hand
             .with_extension_members(members)
             .with_retry_after(5)),
         _ => Err(AppError::internal("readiness is not a JSON object").into()),
+    }
+}
+
+fn received_request(
+    request: &HttpRequest,
+    context: &AppContext,
+    registry: Option<String>,
+) -> ReceivedRequest {
+    let trusted = &context.config().server.trusted_proxies;
+    let peer = request.peer_addr().map(|peer| peer.ip().to_canonical());
+    let header = |name: &str| {
+        let value = request.headers().get(name)?.to_str().ok()?;
+        Some(value.to_owned())
+    };
+    let authority = request.uri().authority();
+    ReceivedRequest {
+        registry,
+        client: client_address(request, trusted).map(|address| address.to_string()),
+        peer: peer.map(|address| address.to_string()),
+        trusted: peer.is_some_and(|address| is_in_networks(trusted, address)),
+        host: authority
+            .map(ToString::to_string)
+            .or_else(|| header("host")),
+        forwarded_for: header("x-forwarded-for"),
+        forwarded_host: header("x-forwarded-host"),
+        forwarded_proto: header("x-forwarded-proto"),
     }
 }
 

@@ -49,6 +49,7 @@ pub fn mount_api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_verify)
         .service(domains::domain_transfer)
         .service(domains::domain_new_generation)
+        .service(domains::domain_erase)
         .service(domains::key_enrol)
         .service(domains::key_withdraw)
         .service(domains::source_withdraw)
