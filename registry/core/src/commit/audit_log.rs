@@ -10,7 +10,6 @@ use a2a_registry_store::events::NewEvent;
 use a2a_registry_store::{StoreError, WriteTransaction};
 use serde::Deserialize;
 use tracing::Level;
-use tracing::field::display;
 use uuid::Uuid;
 
 use crate::commit::decision_maker::{CRAWLER_ACTOR, POLICY_ACTOR, SYSTEM_ACTOR};
