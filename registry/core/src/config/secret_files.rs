@@ -7,7 +7,7 @@ use crate::config::Config;
 impl Config {
     /// The files with keys, passwords and other secrets, in the order of the sections.
     pub fn secret_files(&self) -> Vec<PathBuf> {
-        let providers = self.identity.providers.iter();
+        let providers = self.identity.providers.values();
         let single = [&self.server.tls_key, &self.store.database_file];
         let single = single.into_iter().flatten();
         let clients = providers.filter_map(|provider| provider.client_secret_file.as_ref());
