@@ -365,6 +365,12 @@ impl Store {
     }
 }
 
+/// The names of the migrations that this program knows, oldest first.
+pub fn known_migrations() -> Vec<String> {
+    let steps = Migrator::migrations();
+    steps.iter().map(|step| step.name().to_owned()).collect()
+}
+
 async fn run_pending_migrations(connection: &DatabaseConnection) -> Result<(), StoreError> {
     reject_prerelease_database(connection).await?;
     Ok(Migrator::up(connection, None).await?)

@@ -18,7 +18,7 @@ use super::backup_folder::{
     copy_private_file, create_backup_folder, create_private_file, file_error, hash_file,
     list_files, sync_file, write_private_file,
 };
-use super::manifest::{BackupManifest, DatabaseEngine, FORMAT, MANIFEST_FILE};
+use super::manifest::{BackupFile, BackupManifest, DatabaseEngine, FORMAT, MANIFEST_FILE};
 use super::postgres_tools::PostgresTools;
 use crate::maintenance::{database_unusable_error, read_only_options};
 use crate::startup::{
@@ -72,7 +72,7 @@ pub async fn create_backup(
     write_settings(&mut facts.settings, request)?;
     copy_models(config, folder, progress)?;
     let secret_files = copy_secret_files(request, progress)?;
-    let mut manifest = BackupManifest {
+    let manifest = BackupManifest {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         created_at,
@@ -82,17 +82,25 @@ pub async fn create_backup(
         with_secrets: request.with_secrets,
         rights: facts.rights,
         secret_files,
-        files: BTreeMap::new(),
+        files: hash_files(folder, progress)?,
     };
+    write_json(&folder.join(MANIFEST_FILE), &manifest)?;
+    Ok(manifest)
+}
+
+/// Hashes all files of a backup and makes them survive a power failure.
+fn hash_files(
+    folder: &Path,
+    progress: ProgressCallback<'_>,
+) -> Result<BTreeMap<String, BackupFile>, StartError> {
+    let mut files = BTreeMap::new();
     for name in list_files(folder)? {
         let path = folder.join(&name);
         let hashed = hash_file(&path, &|bytes| progress("hashing the copy", bytes));
         let hashed = hashed.and_then(|hashed| sync_file(&path).map(|()| hashed));
-        let hashed = hashed.map_err(|error| file_error(&path, &error))?;
-        manifest.files.insert(name, hashed);
+        files.insert(name, hashed.map_err(|error| file_error(&path, &error))?);
     }
-    write_json(&folder.join(MANIFEST_FILE), &manifest)?;
-    Ok(manifest)
+    Ok(files)
 }
 
 /// Copies an SQLite database and removes from the copy what no copy has.

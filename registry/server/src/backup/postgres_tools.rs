@@ -16,19 +16,21 @@ const MAX_MESSAGE_CHARS: usize = 500;
 /// How PostgreSQL's programs reach the configured database.
 #[derive(Debug)]
 pub(super) struct PostgresTools {
-    /// Names and values of environment variables.
-    environment: Vec<(&'static str, String)>,
+    /// Shown without its password.
+    url: DatabaseUrl,
     server_version: u32,
 }
 
 impl PostgresTools {
     pub(super) fn new(config: &Config, server_version: u32) -> Result<Self, StartError> {
         let url = DatabaseUrl::from(config.database_url());
-        let environment = url.postgres_environment().ok_or_else(|| {
-            StartError("the URL of the database is not valid; give it as postgres://…".to_owned())
-        })?;
+        if url.postgres_environment().is_none() {
+            return Err(StartError(
+                "the URL of the database is not valid; give it as postgres://…".to_owned(),
+            ));
+        }
         Ok(Self {
-            environment,
+            url,
             server_version,
         })
     }
@@ -93,7 +95,7 @@ impl PostgresTools {
         let mut command = Command::new(program);
         command
             .args(arguments)
-            .envs(self.environment.iter().map(|(name, value)| (*name, value)))
+            .envs(self.url.postgres_environment().unwrap_or_default())
             .stdin(Stdio::null())
             .kill_on_drop(true);
         let output = command.output().await.map_err(|error| {
