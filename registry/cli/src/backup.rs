@@ -28,8 +28,8 @@ pub struct BackupArgs {
     /// Folder of the backup; it is created
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// Also copy private keys and secrets: the configuration file, the files with secrets that it names, and the key of
-    /// the registry's own card
+    /// Also copy private keys and secrets: the configuration file, the files with secrets that it names, and the key
+    /// of the registry's own card
     #[arg(long)]
     with_secrets: bool,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub async fn run_backup(arguments: &BackupArgs, console: &Console) -> CommandRes
     let folder = arguments.folder.display();
     let document = json!({ "folder": arguments.folder, "manifest": manifest });
     console.print_result(&document, || {
-        let bytes = manifest.files.values().map(|file| file.bytes).sum();
+        let bytes = manifest.files.values().map(|file| file.bytes).sum::<u64>();
         console.print_line(&format!(
             "the backup {folder} is complete: {} files, {}, up to event {}",
             manifest.files.len(),

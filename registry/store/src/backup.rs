@@ -1,7 +1,7 @@
 //! Backups: what a backup records of a database beside the copy itself, and the rows that a restore adds.
 //!
-//! A copy has neither sessions nor settings. A restore ends all sessions, and new keys in the settings make page tokens
-//! and indexes of the lost database invalid; the other settings are saved beside the copy.
+//! A copy has neither sessions nor settings. A restore ends all sessions, and new keys in the settings make page
+//! tokens and indexes of the lost database invalid; the other settings are saved beside the copy.
 
 use std::collections::{BTreeMap, HashMap};
 

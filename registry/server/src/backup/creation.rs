@@ -40,8 +40,8 @@ pub struct BackupRequest<'a> {
     pub config: &'a Config,
     /// The folder of the backup, which is created.
     pub folder: &'a Path,
-    /// Whether private keys and secrets are copied: those in files, those in the configuration file, and the key of the
-    /// registry's own card.
+    /// Whether private keys and secrets are copied: those in files, those in the configuration file, and the key of
+    /// the registry's own card.
     pub with_secrets: bool,
     pub config_file: Option<&'a Path>,
 }

@@ -106,8 +106,8 @@ impl BackupManifest {
             ));
         }
         let manifest: Self = serde_json::from_slice(text).map_err(invalid)?;
-        let names = manifest.files.keys().chain(manifest.secret_files.keys());
-        match names.into_iter().find(|name| !is_inner_path(name)) {
+        let mut names = manifest.files.keys().chain(manifest.secret_files.keys());
+        match names.find(|name| !is_inner_path(name)) {
             Some(name) => Err(format!(
                 "{MANIFEST_FILE} names a file outside of it, {name:?}"
             )),

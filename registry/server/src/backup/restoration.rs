@@ -271,7 +271,8 @@ fn require_missing_database(file: &Path) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Completes a copy of the SQLite file beside its place, and moves it there. Returns the number of the restore's event.
+/// Completes a copy of the SQLite file beside its place, and moves it there. Returns the number of the restore's
+/// event.
 async fn restore_sqlite(
     config: &Config,
     folder: &Path,
