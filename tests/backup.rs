@@ -123,7 +123,7 @@ async fn last_event(url: &str) -> i64 {
 
 /// GET with this token.
 async fn status_with_token(registry: &ServingRegistry, token: &str) -> StatusCode {
-    let request = registry.request(Method::GET, "/v1/whoami");
+    let request = registry.request(Method::GET, "/v1/me");
     let answer = request.bearer_auth(token).send().await.unwrap();
     answer.status()
 }
@@ -135,7 +135,7 @@ async fn a_lost_registry_is_restored(url: &str) {
     let setup = RegistrySetup::new().approve_all().with_database(url);
     let registry = setup.start_without_proxy().await;
     // Domains of their own, because an agent limit applies to each.
-    let (origin, load_origin) = (Origin::start(), Arc::new(Origin::start()));
+    let (origin, load_origin) = (Origin::start(), Origin::start());
     origin.set_reply("/kept.json", OriginReply::json(card_json("Kept", "repeat")));
     let kept = registry.publish(&origin.url("/kept.json")).await;
     let body = json!({"account": "ci", "role": "publisher", "name": "build"});

@@ -5,20 +5,22 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use a2a_migrations::Migrator;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
 use sea_orm::{
-    ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbBackend, EntityTrait,
-    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Statement, TransactionTrait,
+    ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbBackend, EntityName as _,
+    EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Statement, TransactionTrait,
 };
+use sea_orm_migration::{MigratorTrait as _, seaql_migrations};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::connection::{DISABLE_IDLE_TIMEOUT, MIGRATION_LOCK, MIGRATIONS_TABLE};
+use super::connection::{DISABLE_IDLE_TIMEOUT, MIGRATION_LOCK};
 use super::entity::{account, agent, event, hold, setting, token};
 use super::events::highest_event_seq;
-use super::{Executor, ReadTransaction, Store, StoreError, WriteTransaction};
+use super::{Executor, ReadTransaction, Store, StoreError};
 
 /// Tables whose rows no copy has.
 const OMITTED_TABLES: [&str; 3] = ["sessions", "used_sign_in_attempts", "settings"];
@@ -104,12 +106,11 @@ pub async fn read_backup_facts(
 }
 
 async fn applied_migrations(db: &impl Executor) -> Result<Vec<String>, StoreError> {
-    let connection = db.connection();
-    let sql = format!("SELECT version FROM {MIGRATIONS_TABLE} ORDER BY version");
-    let statement = Statement::from_string(connection.get_database_backend(), sql);
-    let rows = connection.query_all_raw(statement).await?;
-    let names = rows.iter().map(|row| row.try_get::<String>("", "version"));
-    Ok(names.collect::<Result<_, _>>()?)
+    let rows = seaql_migrations::Entity::find()
+        .order_by_asc(seaql_migrations::Column::Version)
+        .all(db.connection())
+        .await?;
+    Ok(rows.into_iter().map(|row| row.version).collect())
 }
 
 async fn read_rights(db: &impl Executor, now: Timestamp) -> Result<BackupRights, StoreError> {
@@ -168,7 +169,14 @@ async fn read_rights(db: &impl Executor, now: Timestamp) -> Result<BackupRights,
 /// The tables whose rows `pg_dump` must leave out. Those of the migrations are added last by a restore, so that no
 /// registry starts on a database that was restored in part.
 pub fn tables_without_dumped_rows() -> impl Iterator<Item = &'static str> {
-    OMITTED_TABLES.into_iter().chain([MIGRATIONS_TABLE])
+    let migrations = seaql_migrations::Entity.table_name();
+    OMITTED_TABLES.into_iter().chain([migrations])
+}
+
+/// The names of the migrations that this program knows, oldest first.
+pub fn known_migrations() -> Vec<String> {
+    let steps = Migrator::migrations();
+    steps.iter().map(|step| step.name().to_owned()).collect()
 }
 
 /// A snapshot of a PostgreSQL database, which `pg_dump` can use until this is dropped.
@@ -303,25 +311,14 @@ impl Store {
             );
             write.connection().execute_raw(next).await?;
         }
-        insert_migrations(&write, rows).await?;
+        let applied_at = rows.restored_at.to_millis() / 1000;
+        let migrations = rows.migrations.iter();
+        let migrations = migrations.map(|name| seaql_migrations::ActiveModel {
+            version: Set(name.clone()),
+            applied_at: Set(applied_at),
+        });
+        write.insert_rows(migrations, None).await?;
         write.commit().await?;
         Ok(seq)
     }
-}
-
-async fn insert_migrations(
-    write: &WriteTransaction,
-    rows: &RestoredRows<'_>,
-) -> Result<(), StoreError> {
-    let connection = write.connection();
-    for name in rows.migrations {
-        let seconds = rows.restored_at.to_millis() / 1000;
-        let statement = Statement::from_sql_and_values(
-            connection.get_database_backend(),
-            format!("INSERT INTO {MIGRATIONS_TABLE} (version, applied_at) VALUES ($1, $2)"),
-            [name.as_str().into(), seconds.into()],
-        );
-        connection.execute_raw(statement).await?;
-    }
-    Ok(())
 }

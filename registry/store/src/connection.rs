@@ -23,7 +23,7 @@ use super::{StoreError, sqlite_file};
 pub(super) const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
 
 /// The table of the migrations that have run.
-pub(super) const MIGRATIONS_TABLE: &str = "seaql_migrations";
+const MIGRATIONS_TABLE: &str = "seaql_migrations";
 
 /// Runs statements: the store itself for single reads, a read transaction for several, or a write transaction.
 pub trait Executor: Sync {
@@ -363,12 +363,6 @@ impl Store {
         }
         Ok(self.writer.clone().close().await?)
     }
-}
-
-/// The names of the migrations that this program knows, oldest first.
-pub fn known_migrations() -> Vec<String> {
-    let steps = Migrator::migrations();
-    steps.iter().map(|step| step.name().to_owned()).collect()
 }
 
 async fn run_pending_migrations(connection: &DatabaseConnection) -> Result<(), StoreError> {

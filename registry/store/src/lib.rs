@@ -52,7 +52,6 @@ pub mod waivers;
 
 pub use connection::{
     Executor, ReadTransaction, SqliteSynchronous, Store, StoreOptions, WriteTransaction,
-    known_migrations,
 };
 pub use damaged_bodies::{DamagedBodies, MAX_DAMAGED_BODIES};
 pub use error::{CorruptRow, StoreError, StoreErrorKind};

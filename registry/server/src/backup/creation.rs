@@ -217,15 +217,20 @@ fn copy_secret_files(
         return Ok(copied);
     }
     let configured = request.config.secret_files();
-    let config_file = request.config_file.map(Path::to_owned);
-    for (number, from) in config_file.into_iter().chain(configured).enumerate() {
+    let configured = configured.into_iter().map(|(_, path)| path);
+    for (number, from) in request
+        .config_file
+        .into_iter()
+        .chain(configured)
+        .enumerate()
+    {
         let file_name = from.file_name().unwrap_or_default().to_string_lossy();
         // The number tells files of the same name apart, and no name begins with a dot.
         let name = format!("{SECRETS_FOLDER}/{:02}-{file_name}", number + 1);
         let to = request.folder.join(&name);
-        copy_private_file(&from, &to, &|bytes| progress("copying the secrets", bytes))
-            .map_err(|error| file_error(&from, &error))?;
-        let original = std::path::absolute(&from).unwrap_or(from);
+        copy_private_file(from, &to, &|bytes| progress("copying the secrets", bytes))
+            .map_err(|error| file_error(from, &error))?;
+        let original = std::path::absolute(from).unwrap_or_else(|_| from.to_owned());
         copied.insert(name, original);
     }
     Ok(copied)

@@ -10,8 +10,8 @@ use a2a_registry_core::config::validate::sqlite_url;
 use a2a_registry_core::data_dir::DataDir;
 use a2a_registry_core::error::StartError;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::backup::{DatabaseReservation, RestoredRows};
-use a2a_registry_store::{Store, StoreOptions, known_migrations};
+use a2a_registry_store::backup::{DatabaseReservation, RestoredRows, known_migrations};
+use a2a_registry_store::{Store, StoreOptions};
 
 use super::ProgressCallback;
 use super::backup_folder::{copy_private_file, file_error, hash_file, sync_file};
