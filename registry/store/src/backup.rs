@@ -184,6 +184,8 @@ pub fn known_migrations() -> Vec<String> {
 pub struct ExportedSnapshot {
     pub read: ReadTransaction,
     pub id: String,
+    /// The quoted name of the schema with the tables of the registry.
+    pub schema: String,
 }
 
 /// Keeps other processes from migrating an empty PostgreSQL database, so that a registry that starts meanwhile waits.
@@ -223,9 +225,11 @@ impl Store {
         let read = self.begin_snapshot().await?;
         let connection = read.connection();
         connection.execute_unprepared(DISABLE_IDLE_TIMEOUT).await?;
-        let id = self.postgres_value(connection, "SELECT pg_export_snapshot() AS value");
-        let id = id.await?;
-        Ok(ExportedSnapshot { read, id })
+        let schema = "SELECT format('\"%s\"', replace(current_schema(), '\"', '\"\"')) AS value";
+        let schema = self.postgres_value(connection, schema).await?;
+        let id = "SELECT pg_export_snapshot() AS value";
+        let id = self.postgres_value(connection, id).await?;
+        Ok(ExportedSnapshot { read, id, schema })
     }
 
     /// The major version of the PostgreSQL server.

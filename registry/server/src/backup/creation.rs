@@ -150,7 +150,7 @@ async fn dump_postgres(
     let facts = read_backup_facts(&snapshot.read, now).await?;
     let file = folder.join(POSTGRES_DUMP);
     create_private_file(&file).map_err(|error| file_error(&file, &error))?;
-    report_growth(&file, tools.dump(&snapshot.id, &file), progress).await?;
+    report_growth(&file, tools.dump(&snapshot, &file), progress).await?;
     Ok(facts)
 }
 

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use a2a_registry_core::config::{Config, DatabaseUrl};
 use a2a_registry_core::error::StartError;
-use a2a_registry_store::backup::tables_without_dumped_rows;
+use a2a_registry_store::backup::{ExportedSnapshot, tables_without_dumped_rows};
 use tokio::process::Command;
 
 /// Maximum number of characters of a program's message that an error repeats.
@@ -36,11 +36,17 @@ impl PostgresTools {
     }
 
     /// Dumps the tables in this snapshot to a file.
-    pub(super) async fn dump(&self, snapshot: &str, file: &Path) -> Result<(), StartError> {
+    pub(super) async fn dump(
+        &self,
+        snapshot: &ExportedSnapshot,
+        file: &Path,
+    ) -> Result<(), StartError> {
         self.require_version("pg_dump").await?;
-        let snapshot = format!("--snapshot={snapshot}");
+        let schema = &snapshot.schema;
+        let tables = format!("--table={schema}.*");
+        let snapshot = format!("--snapshot={}", snapshot.id);
         let omitted: Vec<String> = tables_without_dumped_rows()
-            .map(|table| format!("--exclude-table-data={table}"))
+            .map(|table| format!("--exclude-table-data={schema}.{table}"))
             .collect();
         // With a selection of tables, the schema itself and extensions, which belong to the server's administrator,
         // are left out.
@@ -49,7 +55,7 @@ impl PostgresTools {
             "--no-owner",
             "--no-privileges",
             "--no-password",
-            "--table=*",
+            tables.as_str(),
             snapshot.as_str(),
         ]
         .map(OsStr::new)
@@ -110,7 +116,7 @@ impl PostgresTools {
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let message = last_line(&String::from_utf8_lossy(&output.stderr));
+        let message = main_line(&String::from_utf8_lossy(&output.stderr));
         Err(StartError(format!(
             "{program} failed ({}): {message}",
             output.status
@@ -118,12 +124,13 @@ impl PostgresTools {
     }
 }
 
-/// The last line of a program's message, which names the error.
-fn last_line(message: &str) -> String {
-    let lines = message.lines().map(str::trim);
-    let last = lines.filter(|line| !line.is_empty()).next_back();
-    let last = last.unwrap_or("it gave no reason");
-    last.chars().take(MAX_MESSAGE_CHARS).collect()
+/// The line of a program's message that names the error: warnings may precede it, and the statement may follow it.
+fn main_line(message: &str) -> String {
+    let mut lines = message.lines().map(str::trim);
+    let error = lines.clone().find(|line| line.contains("error: "));
+    let line = error.or_else(|| lines.rfind(|line| !line.is_empty()));
+    let line = line.unwrap_or("it gave no reason");
+    line.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 /// 15 from `pg_dump (PostgreSQL) 15.18 (Debian 15.18-0)`.
@@ -155,10 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_of_a_message_is_repeated_in_part() {
-        assert_eq!(last_line("a\nb\n\n"), "b");
-        assert_eq!(last_line(""), "it gave no reason");
+    fn the_line_with_the_error_is_repeated_in_part() {
+        assert_eq!(main_line("a\nx: error: b\nCommand was: c\n"), "x: error: b");
+        assert_eq!(main_line("a\nb\n\n"), "b");
+        assert_eq!(main_line(""), "it gave no reason");
         let long = "é".repeat(MAX_MESSAGE_CHARS + 1);
-        assert_eq!(last_line(&long).chars().count(), MAX_MESSAGE_CHARS);
+        assert_eq!(main_line(&long).chars().count(), MAX_MESSAGE_CHARS);
     }
 }
