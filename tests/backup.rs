@@ -8,6 +8,7 @@ use a2a_registry_store::Store;
 use a2a_registry_store::events::highest_event_seq;
 use a2a_registry_store::settings::setting_value;
 use reqwest::{Method, StatusCode};
+use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -418,6 +419,22 @@ async fn secrets_are_in_a_backup_only_on_request(url: &str) {
     store.close().await.unwrap();
 }
 
+/// The migrations of a PostgreSQL database are recorded last by a restore; without them it is one that was interrupted.
+#[tokio::test]
+async fn no_registry_starts_on_a_database_that_was_restored_in_part() {
+    let database = Database::postgres().await;
+    let setup = RegistrySetup::new().with_database(database.url());
+    setup.start().await.stop().await;
+    let operator = sea_orm::Database::connect(database.url()).await.unwrap();
+    operator
+        .execute_unprepared("DELETE FROM seaql_migrations")
+        .await
+        .unwrap();
+    operator.close().await.unwrap();
+    let line = setup.start_expecting_failure().await;
+    assert!(line.contains("cannot be used"), "{line}");
+}
+
 /// A `pg_dump` that writes down how it was started, and then fails.
 const FAILING_PG_DUMP: &str = "#!/bin/sh\n\
     echo \"$@\" >> \"$0.arguments\"\n\
@@ -438,7 +455,7 @@ async fn a_failed_dump_is_no_backup_and_shows_no_password() {
     std::fs::create_dir(&programs).unwrap();
     let program = programs.join("pg_dump");
     std::fs::write(&program, FAILING_PG_DUMP).unwrap();
-    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut url: url::Url = database.url().parse().unwrap();
     url.set_password(Some("hush%207")).unwrap();
 
