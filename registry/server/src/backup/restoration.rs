@@ -97,7 +97,7 @@ impl PreparedRestore {
         &self.manifest
     }
 
-    /// Restores the backup. If this fails or is killed, the database stays one on which no registry starts.
+    /// Restores the backup. If this fails or is killed, the database is empty, or one on which no registry starts.
     pub async fn run(
         self,
         clock: &dyn Clock,
