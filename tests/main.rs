@@ -17,6 +17,7 @@ mod account_departures;
 mod admission_policies;
 mod agent_cache;
 mod ard;
+mod backup;
 mod bad_input;
 #[path = "benches/bench_registry.rs"]
 #[allow(dead_code, reason = "the benches use more of it")]

@@ -41,7 +41,8 @@ async fn migrating_again_changes_nothing() {
 }
 
 /// On a folder that is not there, and on one without a registry, commands say so and leave everything as it is.
-/// `registry/cli` has the test that no command is missing here.
+/// `registry/cli` has the test that no command is missing here. `restore`, which makes a registry, is in
+/// `tests/backup.rs`.
 #[tokio::test]
 async fn commands_on_a_data_folder_begin_no_registry() {
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tiny");
@@ -49,6 +50,7 @@ async fn commands_on_a_data_folder_begin_no_registry() {
     for (command, code) in [
         (vec!["token", "reset-admin"], 2),
         (vec!["migrate"], 2),
+        (vec!["backup", "/nonexistent/backup"], 2),
         (vec!["reindex", "--registry", "http://127.0.0.1:1"], 2),
         (vec!["model", "install", tiny], 2),
         (vec!["model", "status"], 1),

@@ -126,8 +126,12 @@ const CALLS: [CallRule; 11] = [
     (&["UnixStream", "::", "connect"], &[], FETCHING),
     (
         &["Command", "::", "new"],
-        // The user's own browser, which `--browser` asks for.
-        &["registry/cli/src/credentials/browser.rs"],
+        &[
+            // The user's own browser, which `--browser` asks for.
+            "registry/cli/src/credentials/browser.rs",
+            // PostgreSQL's own programs, which reach the registry's database alone.
+            "registry/server/src/backup/postgres_tools.rs",
+        ],
         "start no other program: its requests would bypass the guard",
     ),
     (

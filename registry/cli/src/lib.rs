@@ -10,6 +10,7 @@ mod agent;
 mod agent_credentials;
 mod agent_resolution;
 mod api_operations;
+mod backup;
 mod client;
 mod client_error;
 mod collection;
@@ -186,6 +187,10 @@ enum Command {
     Model(model::ModelCommand),
     /// Migrate the database to this program's schema
     Migrate(offline_args::OfflineArgs),
+    /// Back up the registry into a folder, also while it serves
+    Backup(backup::BackupArgs),
+    /// Restore a backup into an empty database
+    Restore(backup::RestoreArgs),
     /// Rebuild the search index
     Reindex(offline_args::OfflineArgs),
     /// Print the API description (`OpenAPI` 3.1)
@@ -280,6 +285,8 @@ async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
         Command::Sign(arguments) => sign::run_sign(&arguments, console).await,
         Command::Model(command) => model::run_model(&command, console).await,
         Command::Migrate(arguments) => maintenance::migrate_database(&arguments, console).await,
+        Command::Backup(arguments) => backup::run_backup(&arguments, console).await,
+        Command::Restore(arguments) => backup::run_restore(&arguments, console).await,
         Command::Openapi => maintenance::print_openapi(console),
         Command::Completions(arguments) => maintenance::print_completions(&arguments, console),
         Command::Man(arguments) => maintenance::write_manual_pages(&arguments),

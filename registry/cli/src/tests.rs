@@ -65,6 +65,8 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry model status --config f.toml --json",
         "a2a-registry migrate --database postgres://127.0.0.1/r",
         "a2a-registry reindex",
+        "a2a-registry backup b --with-secrets --data-dir d",
+        "a2a-registry restore b --compare-with old.sqlite --yes --json",
         "a2a-registry openapi",
         "a2a-registry doctor",
         "a2a-registry completions bash",
@@ -127,12 +129,14 @@ fn the_commands_on_a_data_folder_are_known() {
     collect(&Cli::command(), "", &mut found);
     found.sort();
     let expected = [
+        "backup",
         "demo",
         "doctor",
         "migrate",
         "model install",
         "model status",
         "reindex",
+        "restore",
         "serve",
         "token reset-admin",
     ];

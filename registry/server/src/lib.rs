@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 pub mod application;
+pub mod backup;
 pub mod group_selection;
 pub mod jobs;
 pub mod maintenance;

@@ -271,7 +271,7 @@ async fn load_embedding_progress(store: &Store) -> Result<EmbeddingProgress, Sto
 }
 
 /// Options that open the database without creating a missing one.
-fn read_only_options(config: &Config) -> StoreOptions {
+pub(crate) fn read_only_options(config: &Config) -> StoreOptions {
     let mut options = store_options(config);
     options.url = options.url.replace("mode=rwc", "mode=ro");
     options
@@ -291,7 +291,7 @@ fn lock_data_dir(config: &Config) -> Result<Option<DataDir>, StartError> {
         .map_err(|error| StartError(error.to_string()))
 }
 
-fn database_unusable_error(config: &Config, error: &StoreError) -> StartError {
+pub(crate) fn database_unusable_error(config: &Config, error: &StoreError) -> StartError {
     StartError(format!(
         "the database {} cannot be used: {error}",
         redacted_database_url(config)

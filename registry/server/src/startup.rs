@@ -53,9 +53,9 @@ pub const BOOTSTRAP_TOKEN_VAR: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
 /// Environment variable with the name of a file that has that token instead.
 pub const BOOTSTRAP_TOKEN_FILE_VAR: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE";
 /// Setting with the key of page tokens.
-const PAGE_TOKEN_KEY_SETTING: &str = "page_token_key";
+pub(crate) const PAGE_TOKEN_KEY_SETTING: &str = "page_token_key";
 /// Setting with the key of sign-in attempts.
-const ATTEMPT_KEY_SETTING: &str = "sign_in_attempt_key";
+pub(crate) const ATTEMPT_KEY_SETTING: &str = "sign_in_attempt_key";
 /// Maximum number of retries to hide content that the rules may forbid, after a deadlock with a write of another
 /// process.
 const MAX_HIDE_RETRIES: u32 = 5;
@@ -421,7 +421,7 @@ fn try_open_index(config: &Config) -> Result<(Index, IndexOpenResult), StartErro
         .map_err(|error| StartError(format!("the index cannot be opened: {error}")))
 }
 
-fn remove_index(config: &Config) -> Result<(), StartError> {
+pub(crate) fn remove_index(config: &Config) -> Result<(), StartError> {
     match std::fs::remove_dir_all(config.index_dir()) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StartError(format!(
             "the old index {} cannot be removed: {error}",

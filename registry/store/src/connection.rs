@@ -9,7 +9,7 @@ use sea_orm::sqlx::sqlite::SqliteConnectOptions;
 use sea_orm::sqlx::{self, Connection as _, Executor as _, PgConnection};
 use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend,
-    SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
+    IsolationLevel, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
 };
 
 use super::damaged_bodies::DamagedBodies;
@@ -21,7 +21,7 @@ use super::statements::enable_statement_recording;
 use super::{StoreError, sqlite_file};
 
 /// The PostgreSQL advisory lock under which migrations run.
-const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
+pub(super) const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
 
 /// Runs statements: the store itself for single reads, a read transaction for several, or a write transaction.
 pub trait Executor: Sync {
@@ -95,8 +95,8 @@ const CONNECT_RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// Ends the write of a process that hangs, for example on a paused machine, because other processes wait for its
 /// locks.
 const SET_IDLE_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = '30s'";
-/// For the session that holds the migration lock, which stays idle while the migrations run.
-const DISABLE_IDLE_TIMEOUT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
+/// For a session that stays idle while others work under its lock or in its snapshot.
+pub(super) const DISABLE_IDLE_TIMEOUT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 
 /// `PRAGMA synchronous` on SQLite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -319,6 +319,18 @@ impl Store {
     pub async fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
         Ok(ReadTransaction {
             transaction: self.reader.begin().await?,
+            damaged_bodies: Arc::clone(&self.damaged_bodies),
+        })
+    }
+
+    /// Begins a read of several statements that see the database as it is now, on PostgreSQL too.
+    pub(super) async fn begin_snapshot(&self) -> Result<ReadTransaction, StoreError> {
+        let options = TransactionOptions {
+            isolation_level: self.is_postgres().then_some(IsolationLevel::RepeatableRead),
+            ..TransactionOptions::default()
+        };
+        Ok(ReadTransaction {
+            transaction: self.reader.begin_with_options(options).await?,
             damaged_bodies: Arc::clone(&self.damaged_bodies),
         })
     }

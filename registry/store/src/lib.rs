@@ -9,6 +9,7 @@ pub mod a2a_tasks;
 pub mod accounts;
 pub mod agents;
 pub mod approval_terms;
+pub mod backup;
 mod bulk_rows;
 pub mod check_leases;
 mod clock_repair;

@@ -25,6 +25,16 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ),
     ("*", "/page_token", "whether the registry has issued it"),
     (
+        "event_list",
+        "/after",
+        "whether this event was lost in a restore",
+    ),
+    (
+        "event_list",
+        "/Last-Event-ID",
+        "whether this event was lost in a restore",
+    ),
+    (
         "agent_search",
         "/facets",
         "names may be joined by commas, and their number is configured",

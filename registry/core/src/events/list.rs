@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::commit::audit_log::AUDIT_LOG;
 use crate::context::AppContext;
-use crate::error::Result;
+use crate::error::{AppError, ErrorKind, Result};
 use crate::paging::{ListPage, PageRequest};
 use crate::visibility::caller::Caller;
 
@@ -27,6 +27,7 @@ pub async fn event_list(
     let list = ListPage::new(&context.page_token_signer, caller, &query, page)?;
     let position = list.start_position()?.or(after).unwrap_or(0);
     let mut rows = events::events_after(&context.store, position, list.row_limit()).await?;
+    reject_lost_position(position, rows.first(), "/after")?;
     let next_page_token = list.truncate_rows(&mut rows, |last| last.seq);
     Ok(EventList {
         events: rows
@@ -34,6 +35,44 @@ pub async fn event_list(
             .filter_map(|row| event_view(caller, row))
             .collect(),
         next_page_token,
+    })
+}
+
+/// Rejects the position of an event that was lost in a restore, so that a reader learns that its history has changed.
+pub async fn require_existing_position(
+    context: &AppContext,
+    position: i64,
+    pointer: &str,
+) -> Result<()> {
+    let next = events::events_after(&context.store, position, 1).await?;
+    reject_lost_position(position, next.first(), pointer)
+}
+
+/// `next` is the first event after the position. Numbers between the last event of a backup and the event of its
+/// restore were given to events that are lost.
+fn reject_lost_position(position: i64, next: Option<&event::Model>, pointer: &str) -> Result<()> {
+    let Some(restored) = next.filter(|next| next.kind == EventKind::RegistryRestored) else {
+        return Ok(());
+    };
+    let data: Value = serde_json::from_str(&restored.data).unwrap_or_default();
+    let Some(last) = data["backup_event"]
+        .as_i64()
+        .filter(|last| *last < position)
+    else {
+        return Ok(());
+    };
+    Err(AppError {
+        members: vec![(
+            pointer.into(),
+            format!("{position} is not an event of this registry"),
+        )],
+        ..AppError::new(
+            ErrorKind::Invalid,
+            format!(
+                "The registry was restored from a backup, and event {position} is lost. Discard what you know of \
+                 events after {last}, and continue after {last}."
+            ),
+        )
     })
 }
 

@@ -28,7 +28,7 @@ use super::KEY_SET_PATH;
 use super::card_document::own_card_json;
 
 /// The setting with the private key that the registry created: PKCS#8 in base64.
-const KEY_SETTING: &str = "a2a_card_key";
+pub const KEY_SETTING: &str = "a2a_card_key";
 pub const CARD_SETTING: &str = "a2a_card";
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -101,6 +101,8 @@ pub async fn event_list(
         }
     }
     let position = last_id.or(after).unwrap_or(0);
+    let pointer = last_id.map_or("/after", |_| "/Last-Event-ID");
+    events::require_existing_position(&state.context, position, pointer).await?;
     stream_events(&request, caller.caller, position, &state)
 }
 
