@@ -16,7 +16,7 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
 use pin_project_lite::pin_project;
-use tracing::field::{Empty};
+use tracing::field::Empty;
 use tracing::{Level, Span};
 
 use crate::answers::catalog_links::CatalogLinkHeader;

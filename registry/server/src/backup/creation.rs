@@ -8,6 +8,7 @@ use a2a_crawler::Clock;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::config::validate::sqlite_url;
 use a2a_registry_core::error::StartError;
+use a2a_registry_core::health::received_request::DATABASE_ID_SETTING;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_http::a2a_agent::card_signing::KEY_SETTING;
 use a2a_registry_store::backup::{BackupFacts, read_backup_facts};
@@ -21,9 +22,7 @@ use super::backup_folder::{
 use super::manifest::{BackupFile, BackupManifest, DatabaseEngine, FORMAT, MANIFEST_FILE};
 use super::postgres_tools::PostgresTools;
 use crate::maintenance::{database_unusable_error, read_only_options};
-use crate::startup::{
-    ATTEMPT_KEY_SETTING, DATABASE_ID_SETTING, PAGE_TOKEN_KEY_SETTING, store_options,
-};
+use crate::startup::{ATTEMPT_KEY_SETTING, PAGE_TOKEN_KEY_SETTING, store_options};
 
 pub(super) const SQLITE_COPY: &str = "registry.sqlite";
 pub(super) const POSTGRES_DUMP: &str = "registry.pgdump";
