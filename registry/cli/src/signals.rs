@@ -1,5 +1,5 @@
 //! Signals that stop a process: SIGTERM and Ctrl-C. SIGHUP, which is sent when a terminal closes, stops only programs
-//! that belong to a terminal.
+//! that belong to a terminal; a service reloads its configuration.
 
 use super::command_error::CommandError;
 
@@ -8,8 +8,15 @@ use super::command_error::CommandError;
 pub enum HangupAction {
     /// It is stopped.
     Ends,
-    /// Nothing: services usually reload their configuration, but this one reads it only at its start.
-    ChangesNothing,
+    /// It reloads its configuration, as services do.
+    Reloads,
+}
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignalRequest {
+    Stop,
+    Reload,
 }
 
 /// Listener for the signals that stop a process. From the first one of these on, the process no longer ends by itself
@@ -47,28 +54,51 @@ impl ShutdownSignals {
         Ok(Self {})
     }
 
-    /// Waits for the next signal to stop.
+    /// Waits for the next signal.
+    #[cfg(unix)]
+    pub async fn next_request(&mut self) -> SignalRequest {
+        tokio::select! {
+            () = wait_to_stop(&mut self.terminate, &mut self.interrupt) => SignalRequest::Stop,
+            _ = self.hangup.recv() => match self.hangup_action {
+                HangupAction::Ends => SignalRequest::Stop,
+                HangupAction::Reloads => SignalRequest::Reload,
+            },
+        }
+    }
+
+    /// Waits for the next signal.
+    #[cfg(not(unix))]
+    pub async fn next_request(&mut self) -> SignalRequest {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // Without signals, the process runs until it is killed.
+            std::future::pending::<()>().await;
+        }
+        SignalRequest::Stop
+    }
+
+    /// Waits for the next signal to stop. Where SIGHUP reloads, it waits meanwhile and is not lost.
     #[cfg(unix)]
     pub async fn wait_for_signal(&mut self) {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => {}
-            }
-            if self.hangup_action == HangupAction::Ends {
-                return;
-            }
-            tracing::info!("SIGHUP has no effect; restart to reload the configuration");
+        tokio::select! {
+            () = wait_to_stop(&mut self.terminate, &mut self.interrupt) => {}
+            _ = self.hangup.recv(), if self.hangup_action == HangupAction::Ends => {}
         }
     }
 
     /// Waits for the next signal to stop.
     #[cfg(not(unix))]
-    pub async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            // Without signals, the process runs until it is killed.
-            std::future::pending::<()>().await;
-        }
+    pub async fn wait_for_signal(&mut self) {
+        self.next_request().await;
+    }
+}
+
+#[cfg(unix)]
+async fn wait_to_stop(
+    terminate: &mut tokio::signal::unix::Signal,
+    interrupt: &mut tokio::signal::unix::Signal,
+) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
     }
 }

@@ -16,7 +16,7 @@ pub fn record_database_contact(context: &AppContext) {
 pub fn require_recent_database_contact(context: &AppContext) -> Result<()> {
     let last_contact = Duration::from_micros(context.database_contact.0.load(Ordering::Acquire));
     let silence = context.monotonic_time().saturating_sub(last_contact);
-    if silence > Duration::from_secs(context.config.store.stale_limit) {
+    if silence > Duration::from_secs(context.config().store.stale_limit) {
         return Err(AppError::unavailable(
             "The registry's database does not respond, and its cached data is too old to be served.",
             5,
