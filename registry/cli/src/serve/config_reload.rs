@@ -67,9 +67,8 @@ impl RegistryServer {
             );
             return;
         }
-        let unchanged = self.loaded.keys_needing_restart(&new);
-        let needs_restart = Vec::from_iter(unchanged).join(", ");
-        match needs_restart.as_str() {
+        let keys = Vec::from_iter(self.loaded.keys_needing_restart(&new));
+        match keys.join(", ").as_str() {
             "" => tracing::info!("the configuration was reloaded"),
             keys => tracing::warn!(
                 needs_restart = keys,
