@@ -37,7 +37,8 @@ pub(super) async fn serve_until_stopped(
 
 impl RegistryServer {
     /// Reads the configuration again, and replaces what a running process can replace: certificate and key, log
-    /// filter, admission rules and limits. Whatever cannot be read stays as it is. The log says what happened.
+    /// filter, admission rules, network lists and limits. Whatever cannot be read stays as it is. The log says what
+    /// happened.
     async fn reload(&self, arguments: &ServerConfigArgs) {
         let new = match arguments.load_config() {
             Ok(new) => new,

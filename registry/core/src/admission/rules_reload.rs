@@ -20,6 +20,7 @@ pub async fn reload_config(context: &AppContext, new: &Config) -> Result<(), App
     let merged = old.with_reloadable_keys(new);
     let new_rules = merged.admission_rules();
     if new_rules.to_string() == old_rules.to_string() {
+        context.network.replace_lists(&merged);
         context.active_config.replace(merged);
         return Ok(());
     }
@@ -34,6 +35,7 @@ pub async fn reload_config(context: &AppContext, new: &Config) -> Result<(), App
         use_policy_set(context, old_set);
         return Err(error);
     }
+    context.network.replace_lists(&context.config());
     context.signals.rules.notify_one();
     Ok(())
 }

@@ -56,10 +56,14 @@ impl Config {
     }
 
     /// This configuration with the values of `new` for the keys that a running process can replace: all of
-    /// `[governance]`, the limits that are read whenever they apply, the log filter, and the files of the certificate.
+    /// `[governance]`, the network lists of the fetchers, the limits that are read whenever they apply, the log
+    /// filter, and the files of the certificate.
     #[must_use]
     pub fn with_reloadable_keys(&self, new: &Self) -> Self {
         let mut merged = self.clone();
+        merged.crawler.copy_network_lists(&new.crawler);
+        merged.identity.copy_network_lists(&new.identity);
+        merged.federation.copy_network_lists(&new.federation);
         merged.governance = new.governance.clone();
         merged.limits = LimitsConfig {
             // These have been copied into what was built at the start.
@@ -143,6 +147,8 @@ mod tests {
         let new = parse(
             "[server]\ntls_cert = \"b\"\ntls_key = \"b\"\ndrain_seconds = 9\n\
              [governance]\ndeny_domains = [\"evil.example\"]\nfour_eyes = true\n\
+             [crawler]\ndeny_networks = [\"192.0.2.0/24\"]\nkey_hosts = [\"keys.example\"]\n\
+             [identity]\nallow_http = true\n[embedding]\nallow_http = true\n\
              [limits]\nfacets = 3\nstreams = 7\n[log]\nfilter = \"warn\"\nformat = \"json\"\n",
         );
         let merged = old.with_reloadable_keys(&new);
@@ -150,11 +156,17 @@ mod tests {
         assert!(merged.governance.four_eyes && merged.admission_rules().denies("evil.example"));
         assert_eq!((merged.limits.facets, merged.limits.streams), (3, 100));
         assert_eq!(merged.log.filter, "warn");
+        assert_eq!(merged.crawler.deny_networks.len(), 1);
+        assert!(merged.identity.allow_http && !merged.embedding.allow_http);
         let keys: Vec<String> = old.keys_needing_restart(&new).into_iter().collect();
-        assert_eq!(
-            keys,
-            ["limits.streams", "log.format", "server.drain_seconds"]
-        );
+        let expected = [
+            "crawler.key_hosts",
+            "embedding.allow_http",
+            "limits.streams",
+            "log.format",
+            "server.drain_seconds",
+        ];
+        assert_eq!(keys, expected);
         assert!(merged.keys_needing_restart(&merged).is_empty());
     }
 
