@@ -28,6 +28,7 @@ mod card_memory;
 mod cli;
 mod clock_jumps;
 mod collections;
+mod config_reload;
 mod console;
 mod contract;
 mod crash;

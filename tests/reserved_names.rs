@@ -73,7 +73,7 @@ async fn no_account_and_no_group_gets_a_reserved_name(url: &str) {
 /// Accounts and groups that an earlier version has made go on, are named by `doctor`, and are nothing that their name means.
 async fn an_account_with_a_reserved_name_is_not_what_the_name_means(url: &str) {
     let registry = InProcessRegistry::new(url).await;
-    let config = registry.app.config().clone();
+    let config = (*registry.app.config()).clone();
     assert_eq!(find_reserved_names(&config).await.unwrap(), [""; 0]);
     let id = |number: u128| Uuid::from_u128(0x0193_f00d_0000_7000_8000_0000_0000_0000 + number);
     let admin = account_by_name(&registry.store, "admin").await.unwrap();

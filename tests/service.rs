@@ -18,13 +18,16 @@ use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 const CARD: &str = "/.well-known/agent-card.json";
 
-/// SIGHUP comes from a closed terminal, and from operators who expect a reload; neither ends a service.
+/// SIGHUP comes from a closed terminal, and from operators who want a reload; neither ends a service.
 #[tokio::test]
 async fn a_hangup_does_not_end_the_service() {
     let registry = RegistrySetup::new().start().await;
     let process = Pid::from_raw(i32::try_from(registry.program.id()).unwrap()).unwrap();
     kill_process(process, Signal::HUP).unwrap();
-    registry.program.wait_for_line("SIGHUP has no effect").await;
+    registry
+        .program
+        .wait_for_line("the configuration was reloaded")
+        .await;
     assert_eq!(registry.api.get("/livez").await.status, 200);
     registry.stop().await;
 }

@@ -287,7 +287,7 @@ impl BenchRegistry {
         for server in servers.into_inner().unwrap() {
             server.await.unwrap().unwrap();
         }
-        let mut config = app.config().clone();
+        let mut config = (*app.config()).clone();
         configure(&mut config);
         startup::close_store(&app.store).await;
         drop(app);

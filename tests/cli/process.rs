@@ -204,7 +204,21 @@ async fn the_printed_configuration_can_be_read_back() {
             .stdout
             .contains(&"listen = \"127.0.0.1:9999\"".to_owned())
     );
-    // Keys that are not set are shown too.
+    let commented = run_command(&["serve", "--print-config=commented"]).await;
+    assert_eq!(code(&commented), 0, "{commented:?}");
+    std::fs::write(&file, commented.stdout.join("\n")).unwrap();
+    let file = file.to_str().unwrap();
+    let defaults = run_command(&["serve", "--print-config"]).await;
+    let read = run_command(&["serve", "--print-config", "--config", file]).await;
+    assert_eq!(read.stdout, defaults.stdout);
+    let other = run_command(&["serve", "--print-config=short"]).await;
+    assert!(failed(&other).1.contains("commented"), "{other:?}");
+    // Keys that are not set are shown too, and native TLS is one of them.
+    assert!(
+        defaults
+            .stdout
+            .contains(&"# tls_cert = (not set)".to_owned())
+    );
     let unset = "# metrics_listen = (not set)".to_owned();
     assert!(again.stdout.contains(&unset), "{again:?}");
 }

@@ -142,6 +142,75 @@ async fn the_database_and_the_first_token_may_stand_in_files() {
     assert!(printed.contains("# database_file = (not set)"), "{printed}");
 }
 
+/// What others can write is refused, since they could replace the secret; what they can read is used and named.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_secret_file_that_others_can_write_is_refused_and_one_they_can_read_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let setup = RegistrySetup::new();
+    let folder = setup.scratch_folder().join("credentials");
+    std::fs::create_dir(&folder).unwrap();
+    let (url, token) = (folder.join("url"), folder.join("token"));
+    let database = setup.scratch_folder().join("elsewhere.sqlite");
+    std::fs::write(&url, format!("sqlite:{}?mode=rwc\n", database.display())).unwrap();
+    std::fs::write(&token, format!("{MARK}\n")).unwrap();
+    let set_mode = |mode: u32| {
+        for path in [&url, &token] {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        }
+    };
+    let command = |below: &str| {
+        let mut command = setup.serve_command();
+        command
+            .env("A2A_REGISTRY__STORE__DATABASE_FILE", format!("{below}/url"))
+            .env_remove("A2A_REGISTRY_BOOTSTRAP_TOKEN")
+            .env(
+                "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE",
+                format!("{below}/token"),
+            );
+        command
+    };
+    let path = folder.to_str().unwrap();
+    for mode in [0o620, 0o602, 0o666] {
+        set_mode(mode);
+        let ended = Program::run(command(path)).await;
+        assert_exit(&ended, 2, "store.database_file");
+        let line = &ended.stderr[0];
+        assert!(
+            line.contains("can be written") && line.contains("chmod go-w"),
+            "{line}"
+        );
+    }
+    set_mode(0o444);
+    let (program, _) = start_serving(command(path)).await;
+    let ended = program.terminate().await;
+    for setting in ["store.database_file", "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE"] {
+        let is_warning = |line: &&String| line.contains(setting) && line.contains("mode 0444");
+        let warnings = ended.stderr.iter().filter(is_warning).count();
+        assert_eq!(warnings, 1, "{setting}: {ended:?}");
+    }
+    assert!(!join_lines(&ended.stderr).contains(MARK));
+
+    // The credentials of a unit, whose folder nobody else can enter.
+    let mut unit = command("$CREDENTIALS_DIRECTORY");
+    unit.env("CREDENTIALS_DIRECTORY", &folder);
+    let (program, status) = start_serving(unit).await;
+    let me = http_client()
+        .get(format!("{}/v1/me", status.url()))
+        .bearer_auth(MARK);
+    assert_eq!(me.send().await.unwrap().status(), 200);
+    let ended = program.terminate().await;
+    assert!(
+        !join_lines(&ended.stderr).contains("can be read"),
+        "{ended:?}"
+    );
+    let mut outside = command("$CREDENTIALS_DIRECTORY");
+    outside.env_remove("CREDENTIALS_DIRECTORY");
+    let ended = Program::run(outside).await;
+    assert_exit(&ended, 2, "LoadCredential=url:");
+}
+
 #[tokio::test]
 async fn addresses_that_no_client_could_use_are_refused_at_start() {
     for (text, words) in [

@@ -143,8 +143,12 @@ const CALLS: [CallRule; 11] = [
     (&["env", "::", "var_os"], SETTING_PLACES, SETTINGS),
 ];
 
-/// The only place that may read environment variables itself: those about the terminal are no settings of the registry.
-const SETTING_PLACES: &[&str] = &["registry/cli/src"];
+/// The only places that may read environment variables themselves: those about the terminal are no settings of the
+/// registry, and systemd names the folder of a service's credentials in one.
+const SETTING_PLACES: &[&str] = &[
+    "registry/cli/src",
+    "registry/core/src/config/secret_file.rs",
+];
 const SETTINGS: &str =
     "take settings from the configuration, which reads file, environment and flags";
 

@@ -9,6 +9,7 @@ mod tests;
 mod url_normalization;
 
 use std::net::IpAddr;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use ipnet::IpNet;
 use url::{Host, Url};
@@ -78,16 +79,19 @@ impl Domain {
     }
 }
 
-/// Checks targets against a [`GuardConfig`].
+/// Checks targets against a [`GuardConfig`], which can be replaced while requests are under way: each check is by the
+/// newest one.
 #[derive(Debug)]
-pub struct SsrfGuard {
+pub struct SsrfGuard(RwLock<Arc<GuardRules>>);
+
+#[derive(Debug)]
+struct GuardRules {
     config: GuardConfig,
     allow_names: Vec<HostNamePattern>,
 }
 
-impl SsrfGuard {
-    /// A guard with the exceptions of `config`.
-    pub fn new(config: GuardConfig) -> Self {
+impl GuardRules {
+    fn new(config: GuardConfig) -> Self {
         let allow_names = config
             .allow_names
             .iter()
@@ -97,6 +101,24 @@ impl SsrfGuard {
             config,
             allow_names,
         }
+    }
+}
+
+impl SsrfGuard {
+    /// A guard with the exceptions of `config`.
+    pub fn new(config: GuardConfig) -> Self {
+        Self(RwLock::new(Arc::new(GuardRules::new(config))))
+    }
+
+    /// Replaces the exceptions and prohibitions.
+    pub fn replace_config(&self, config: GuardConfig) {
+        let rules = Arc::new(GuardRules::new(config));
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = rules;
+    }
+
+    fn rules(&self) -> Arc<GuardRules> {
+        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&rules)
     }
 
     /// Parses a URL once, by the WHATWG standard, and checks everything that needs no DNS: scheme, port, credentials,
@@ -118,7 +140,7 @@ impl SsrfGuard {
             });
         }
         let scheme = url.scheme();
-        if !(scheme == "https" || scheme == "http" && self.config.allow_http) {
+        if !(scheme == "https" || scheme == "http" && self.rules().config.allow_http) {
             return Err(GuardError::Scheme {
                 found: scheme.chars().take(20).collect(),
             });
@@ -175,12 +197,9 @@ impl SsrfGuard {
 
     /// Checks an address to which a name resolved, or which a connection reached.
     pub fn check_address(&self, address: IpAddr) -> Result<(), GuardError> {
-        if self
-            .config
-            .deny_networks
-            .iter()
-            .any(|net| net.contains(&address))
-        {
+        let rules = self.rules();
+        let mut denied = rules.config.deny_networks.iter();
+        if denied.any(|net| net.contains(&address)) {
             return Err(GuardError::DeniedNetwork { address });
         }
         if self.is_network_allowed(address) {
@@ -210,7 +229,12 @@ impl SsrfGuard {
 
     fn check_host_name(&self, host: &str) -> Result<(), GuardError> {
         host_name::check_host_syntax(host)?;
-        if self.allow_names.iter().any(|pattern| pattern.matches(host)) {
+        let rules = self.rules();
+        if rules
+            .allow_names
+            .iter()
+            .any(|pattern| pattern.matches(host))
+        {
             return Ok(());
         }
         host_name::check_public_host(host)
@@ -225,15 +249,14 @@ impl SsrfGuard {
     }
 
     pub(crate) fn is_network_allowed(&self, address: IpAddr) -> bool {
-        self.config
-            .allow_networks
-            .iter()
-            .any(|net| net.contains(&address))
+        let rules = self.rules();
+        let mut allowed = rules.config.allow_networks.iter();
+        allowed.any(|net| net.contains(&address))
     }
 
     fn is_port_allowed(&self, port: u16) -> bool {
         port != 0
-            && match &self.config.allow_ports {
+            && match &self.rules().config.allow_ports {
                 AllowedPorts::Any => true,
                 AllowedPorts::List(ports) => ports.contains(&port),
             }

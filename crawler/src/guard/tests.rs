@@ -371,3 +371,25 @@ proptest::proptest! {
         }
     }
 }
+
+/// Whoever holds the guard checks by the new rules, allowed and denied.
+#[test]
+fn a_replaced_configuration_counts_for_every_further_check() {
+    let guard = std::sync::Arc::new(default_guard());
+    let shared = std::sync::Arc::clone(&guard);
+    let address = "192.0.32.10".parse().unwrap();
+    assert!(shared.check_address(address).is_ok());
+    assert!(shared.check_url("http://example.com/").is_err());
+    guard.replace_config(GuardConfig {
+        allow_names: vec!["intranet".into()],
+        allow_http: true,
+        allow_ports: AllowedPorts::Any,
+        deny_networks: vec!["192.0.32.0/24".parse().unwrap()],
+        ..GuardConfig::default()
+    });
+    assert!(shared.check_address(address).is_err());
+    assert!(shared.check_url("http://intranet:8080/").is_ok());
+    guard.replace_config(GuardConfig::default());
+    assert!(shared.check_address(address).is_ok());
+    assert!(shared.check_url("http://intranet:8080/").is_err());
+}

@@ -1,6 +1,8 @@
 //! Log lines on standard error, as configured in `[log]`.
 
+use std::fmt::Display;
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 
 use a2a_registry_core::commit::decision_maker::SYSTEM_ACTOR;
 use a2a_registry_core::config::{Config, LogConfig, LogFormat};
@@ -17,8 +19,56 @@ const FILTER_VARIABLE: &str = "RUST_LOG";
 const HTTP_LIBRARY: &str = "actix_http";
 const HTTP_LIBRARY_OFF: &str = "actix_http=off";
 
+/// Replaces the filter of the log lines that were started.
+type FilterReload = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
+
+static FILTER_RELOAD: OnceLock<FilterReload> = OnceLock::new();
+
 /// Starts logging. Only the first call in a process has an effect.
 pub fn start_logging(config: &LogConfig) -> Result<(), CommandError> {
+    let filter = build_filter(config)?;
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
+    // An error only means that logging was started already.
+    let _ = match config.format {
+        LogFormat::Text => {
+            let subscriber = subscriber.fmt_fields(TextFields).with_filter_reloading();
+            let handle = subscriber.reload_handle();
+            keep_filter_reload(move |filter| handle.reload(filter));
+            subscriber.try_init()
+        }
+        LogFormat::Json => {
+            let subscriber = subscriber
+                .fmt_fields(JsonFields::new())
+                .event_format(JsonLine::new())
+                .with_filter_reloading();
+            let handle = subscriber.reload_handle();
+            keep_filter_reload(move |filter| handle.reload(filter));
+            subscriber.try_init()
+        }
+    };
+    Ok(())
+}
+
+fn keep_filter_reload<E: Display>(
+    reload: impl Fn(EnvFilter) -> Result<(), E> + Send + Sync + 'static,
+) {
+    let reload = move |filter| reload(filter).map_err(|error| error.to_string());
+    let _ = FILTER_RELOAD.set(Box::new(reload));
+}
+
+/// Replaces the filter by the configured one. The variable still overrides it.
+pub fn reload_log_filter(config: &LogConfig) -> Result<(), CommandError> {
+    let filter = build_filter(config)?;
+    match FILTER_RELOAD.get() {
+        Some(reload) => reload(filter).map_err(CommandError::new),
+        None => Ok(()),
+    }
+}
+
+fn build_filter(config: &LogConfig) -> Result<EnvFilter, CommandError> {
     let variable_value = std::env::var(FILTER_VARIABLE)
         .ok()
         .filter(|text| !text.is_empty());
@@ -31,20 +81,7 @@ pub fn start_logging(config: &LogConfig) -> Result<(), CommandError> {
             "{name} is not a log filter such as `info`: {error}"
         ))
     })?;
-    let filter = silence_http_library(filter, text);
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
-    // An error only means that logging was started already.
-    let _ = match config.format {
-        LogFormat::Text => subscriber.fmt_fields(TextFields).try_init(),
-        LogFormat::Json => subscriber
-            .fmt_fields(JsonFields::new())
-            .event_format(JsonLine::new())
-            .try_init(),
-    };
-    Ok(())
+    Ok(silence_http_library(filter, text))
 }
 
 /// Silences the HTTP library, unless the filter names it: it logs malformed requests of clients as errors, one line

@@ -1,5 +1,8 @@
 //! `serve`: runs the registry.
 
+mod config_reload;
+mod secret_files;
+
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -8,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use a2a_crawler::SystemClock;
-use a2a_registry_core::config::{self, Config, ConfigOverrides, read_secret_file};
+use a2a_registry_core::config::{self, Config, ConfigOverrides};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::file_descriptors::DescriptorBudget;
 use a2a_registry_core::metrics::Metrics;
@@ -17,13 +20,17 @@ use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_server::jobs::{self, JobOptions, ModelSource};
 use a2a_registry_server::serve as server;
 use a2a_registry_server::serve::Listeners;
-use a2a_registry_server::startup::{self, BOOTSTRAP_TOKEN_FILE_VAR, BOOTSTRAP_TOKEN_VAR};
+use a2a_registry_server::startup;
+use a2a_registry_server::tls::ServerCertificate;
 use clap::{Args, ValueEnum};
 use futures::FutureExt;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use self::config_reload::serve_until_stopped;
+pub(super) use self::secret_files::read_bootstrap_token;
+use self::secret_files::warn_about_readable_secrets;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::signals::{HangupAction, ShutdownSignals};
@@ -85,9 +92,24 @@ pub struct ServeArgs {
         default_value = "api,crawler"
     )]
     roles: Vec<ServerRole>,
-    /// Print the effective configuration as TOML, and exit
-    #[arg(long)]
-    print_config: bool,
+    /// Print the effective configuration as TOML with comments, and exit; `commented` puts `#` before every key
+    #[arg(
+        long,
+        value_name = "FORM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "effective"
+    )]
+    print_config: Option<PrintedConfig>,
+}
+
+/// Form of a printed configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PrintedConfig {
+    /// Every key with its effective value.
+    Effective,
+    /// The same with `#` before every key, as a file to install.
+    Commented,
 }
 
 /// Part of the registry that a process can run alone.
@@ -143,8 +165,12 @@ impl ServerRoles {
 /// Serves until stopped.
 pub async fn run_serve(arguments: ServeArgs, console: &Console) -> CommandResult {
     let config = arguments.server.load_config()?;
-    if arguments.print_config {
-        let text = config.to_toml().map_err(|error| {
+    if let Some(form) = arguments.print_config {
+        let text = match form {
+            PrintedConfig::Effective => config.to_toml(),
+            PrintedConfig::Commented => config.to_commented_toml(),
+        };
+        let text = text.map_err(|error| {
             CommandError::new(format!("the configuration cannot be shown: {error}"))
         })?;
         console.write_bytes(text.as_bytes())?;
@@ -152,19 +178,15 @@ pub async fn run_serve(arguments: ServeArgs, console: &Console) -> CommandResult
     }
     let roles = ServerRoles::new(&arguments.roles, &config)?;
     logging::start_logging(&config.log)?;
-    let mut signals = ShutdownSignals::listen(HangupAction::ChangesNothing)?;
+    let mut signals = ShutdownSignals::listen(HangupAction::Reloads)?;
     let mut server = RegistryServer::start(config, roles).await?;
     if server.approve_all {
         terminal::eprint_note("every registered card is approved, because --approve-all is set");
     }
     print_server_started(&server, roles, console)?;
-    tokio::select! {
-        () = signals.wait_for_signal() => {}
-        ended = server.wait_for_end() => {
-            logging::log_ended("failure", None);
-            ended?;
-            return Err(CommandError::new("the server ended unexpectedly; see its log"));
-        }
+    if let Err(error) = serve_until_stopped(&mut server, &arguments.server, &mut signals).await {
+        logging::log_ended("failure", None);
+        return Err(error);
     }
     let reason = signals.received().unwrap_or_default();
     tracing::info!(reason, "shutting down; requests in progress can finish");
@@ -227,6 +249,10 @@ pub struct RegistryServer {
     pub admin_token: Option<String>,
     /// Whether every card is approved.
     pub approve_all: bool,
+    /// Configuration as it was read at the start, which a reload is compared with.
+    loaded: Config,
+    app: Arc<AppContext>,
+    certificate: Option<Arc<ServerCertificate>>,
     shutdown: CancellationToken,
     task: JoinHandle<Result<i64, CommandError>>,
 }
@@ -237,6 +263,12 @@ impl RegistryServer {
         if let Some(line) = DescriptorBudget::for_process(&config).shortage_message() {
             return Err(CommandError::new(line));
         }
+        warn_about_readable_secrets(&config);
+        let loaded = config.clone();
+        let certificate = match roles.api {
+            true => ServerCertificate::from_config(&config.server)?,
+            false => None,
+        };
         let listener = bind_listener(config.server.listen, "--listen")?;
         // Port 0 is now a real port, which links and the default public URL must contain.
         config.server.listen = local_address(&listener)?;
@@ -249,11 +281,8 @@ impl RegistryServer {
             None => None,
         };
         let metrics_listen = config.server.metrics_listen;
-        let scheme = if config.server.tls_cert.is_some() {
-            "https"
-        } else {
-            "http"
-        };
+        let is_https = config.server.tls_cert.is_some();
+        let scheme = if is_https { "https" } else { "http" };
         let url = format!("{scheme}://{}", config.server.listen);
         let approve_all = config.governance.approve_all;
         let chosen = read_bootstrap_token()?;
@@ -266,9 +295,9 @@ impl RegistryServer {
             tracing::info!(reason, "the search index is being rebuilt");
         }
         let shutdown = CancellationToken::new();
-        let context = built.context;
+        let app = built.context;
         let parts = ServerStartInput {
-            app: Arc::clone(&context),
+            app: Arc::clone(&app),
             roles,
             rebuild: built.rebuild_reason,
         };
@@ -276,14 +305,18 @@ impl RegistryServer {
             // Without the API, the port is released at once.
             main: roles.api.then_some(listener),
             metrics: metrics_listener,
+            certificate: certificate.clone(),
         };
         let task = spawn_server(parts, listeners, shutdown.clone()).await?;
-        logging::log_started(context.config(), &roles.role_names().join(","));
+        logging::log_started(&app.config(), &roles.role_names().join(","));
         Ok(Self {
             url,
             metrics_url: metrics_listen.map(|address| format!("http://{address}/metrics")),
             admin_token: built.admin_token,
             approve_all,
+            loaded,
+            app,
+            certificate,
             shutdown,
             task,
         })
@@ -314,26 +347,6 @@ impl RegistryServer {
             }),
             () = signals.wait_for_signal() => Err(CommandError::Interrupted),
         }
-    }
-}
-
-/// Reads the admin token that the operator chose, from the environment or from the file named there.
-///
-/// # Errors
-/// If both are given, or the file cannot be read.
-pub(super) fn read_bootstrap_token() -> Result<Option<String>, CommandError> {
-    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    match (
-        variable(BOOTSTRAP_TOKEN_VAR),
-        variable(BOOTSTRAP_TOKEN_FILE_VAR),
-    ) {
-        (Some(_), Some(_)) => Err(CommandError::new(format!(
-            "{BOOTSTRAP_TOKEN_VAR} and {BOOTSTRAP_TOKEN_FILE_VAR} set the same value: use only one of them"
-        ))),
-        (token, None) => Ok(token),
-        (None, Some(file)) => read_secret_file(BOOTSTRAP_TOKEN_FILE_VAR, file.as_ref())
-            .map(Some)
-            .map_err(CommandError::new),
     }
 }
 
@@ -410,7 +423,7 @@ async fn spawn_server(
             Arc::clone(&metrics),
         ))
     };
-    // An error at the start, such as an unreadable certificate, appears at the first poll.
+    // An error at the start, such as a listener that cannot be used, appears at the first poll.
     if let Poll::Ready(ended) = futures::poll!(serving.as_mut()) {
         jobs.stop().await;
         startup::close_store(&app.store).await;

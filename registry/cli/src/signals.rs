@@ -1,5 +1,5 @@
 //! Signals that stop a process: SIGTERM and Ctrl-C. SIGHUP, which is sent when a terminal closes, stops only programs
-//! that belong to a terminal.
+//! that belong to a terminal; a service reloads its configuration.
 
 use super::command_error::CommandError;
 
@@ -8,8 +8,15 @@ use super::command_error::CommandError;
 pub enum HangupAction {
     /// It is stopped.
     Ends,
-    /// Nothing: services usually reload their configuration, but this one reads it only at its start.
-    ChangesNothing,
+    /// It reloads its configuration, as services do.
+    Reloads,
+}
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignalRequest {
+    Stop,
+    Reload,
 }
 
 /// Listener for the signals that stop a process. From the first one of these on, the process no longer ends by itself
@@ -55,30 +62,47 @@ impl ShutdownSignals {
         self.received
     }
 
-    /// Waits for the next signal to stop.
+    /// Waits for the next signal.
     #[cfg(unix)]
-    pub async fn wait_for_signal(&mut self) {
-        loop {
-            let name = tokio::select! {
-                _ = self.terminate.recv() => "SIGTERM",
-                _ = self.interrupt.recv() => "SIGINT",
-                _ = self.hangup.recv() => "SIGHUP",
-            };
-            if name != "SIGHUP" || self.hangup_action == HangupAction::Ends {
-                self.received = Some(name);
-                return;
-            }
-            tracing::info!("SIGHUP has no effect; restart to reload the configuration");
-        }
+    pub async fn next_request(&mut self) -> SignalRequest {
+        let (name, request) = tokio::select! {
+            _ = self.terminate.recv() => ("SIGTERM", SignalRequest::Stop),
+            _ = self.interrupt.recv() => ("SIGINT", SignalRequest::Stop),
+            _ = self.hangup.recv() => match self.hangup_action {
+                HangupAction::Ends => ("SIGHUP", SignalRequest::Stop),
+                HangupAction::Reloads => return SignalRequest::Reload,
+            },
+        };
+        self.received = Some(name);
+        request
     }
 
-    /// Waits for the next signal to stop.
+    /// Waits for the next signal.
     #[cfg(not(unix))]
-    pub async fn wait_for_signal(&mut self) {
+    pub async fn next_request(&mut self) -> SignalRequest {
         if tokio::signal::ctrl_c().await.is_err() {
             // Without signals, the process runs until it is killed.
             std::future::pending::<()>().await;
         }
         self.received = Some("Ctrl-C");
+        SignalRequest::Stop
+    }
+
+    /// Waits for the next signal to stop. Where SIGHUP reloads, it waits meanwhile and is not lost.
+    #[cfg(unix)]
+    pub async fn wait_for_signal(&mut self) {
+        let ends = self.hangup_action == HangupAction::Ends;
+        let name = tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.hangup.recv(), if ends => "SIGHUP",
+        };
+        self.received = Some(name);
+    }
+
+    /// Waits for the next signal to stop.
+    #[cfg(not(unix))]
+    pub async fn wait_for_signal(&mut self) {
+        self.next_request().await;
     }
 }

@@ -19,6 +19,7 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry demo --listen 127.0.0.1:0",
         "a2a-registry serve --config f.toml --data-dir d --roles api,crawler --approve-all",
         "a2a-registry serve --print-config",
+        "a2a-registry serve --print-config=commented",
         "a2a-registry register a.example http://b.example/card.json --approve",
         "a2a-registry register -f names.txt --no-wait --json",
         "a2a-registry domain show a.example",

@@ -13,7 +13,7 @@ use a2a_registry_search::Index;
 use a2a_registry_store::{Executor as _, Store};
 use tokio::sync::{Notify, watch};
 
-use crate::config::Config;
+use crate::config::{ActiveConfig, Config};
 use crate::data_dir::DataDir;
 use crate::network::NetworkAccess;
 use crate::paging::PageTokenSigner;
@@ -39,12 +39,12 @@ use crate::sealing::Sealer;
 /// The parts of the registry, shared by all handlers and jobs.
 #[derive(Debug)]
 pub struct AppContext {
-    pub config: Config,
+    /// The configuration in use. Read it with [`AppContext::config`] and [`AppContext::rules`].
+    pub active_config: ActiveConfig,
     pub store: Store,
     pub index: Index,
     pub network: NetworkAccess,
     pub providers: IdentityProviders,
-    pub rules: AdmissionRules,
     pub rules_progress: RulesRunProgress,
     pub policy_sets: ActivePolicySets,
     pub clock: Arc<dyn Clock>,
@@ -102,6 +102,8 @@ pub struct JobSignals {
     pub index_damage: Notify,
     /// Stored versions should be derived again from their bytes.
     pub rederive: Notify,
+    /// A reload has replaced the admission rules.
+    pub rules: Notify,
 }
 
 impl AppContext {
@@ -124,8 +126,14 @@ impl AppContext {
         self.signals.events.subscribe()
     }
 
-    pub const fn config(&self) -> &Config {
-        &self.config
+    /// The configuration in use, which a reload may replace at any time: what must be consistent reads it once.
+    pub fn config(&self) -> Arc<Config> {
+        self.active_config.config()
+    }
+
+    /// The admission rules in use, which a reload may replace at any time.
+    pub fn rules(&self) -> Arc<AdmissionRules> {
+        self.active_config.rules()
     }
 
     /// The number of stored cards that were found damaged since this process started.

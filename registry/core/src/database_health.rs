@@ -21,7 +21,7 @@ pub fn database_silence(context: &AppContext) -> Duration {
 /// Rejects responses from caches if the database has not responded for longer than `stale_limit`.
 pub fn require_recent_database_contact(context: &AppContext) -> Result<()> {
     let silence = database_silence(context);
-    if silence > Duration::from_secs(context.config.store.stale_limit) {
+    if silence > Duration::from_secs(context.config().store.stale_limit) {
         return Err(AppError::unavailable(
             "The registry's database does not respond, and its cached data is too old to be served.",
             5,

@@ -77,6 +77,23 @@ impl NetworkAccess {
         Self::with_configs(fetching, others, clock, resolver)
     }
 
+    /// Replaces the network lists of every fetcher by those of this configuration. Each check from here on is by them.
+    pub fn replace_lists(&self, config: &Config) {
+        self.fetcher
+            .guard()
+            .replace_config(config.crawler.guard_config());
+        if let Some(fetcher) = &self.identity_fetcher {
+            fetcher
+                .guard()
+                .replace_config(config.identity.guard_config());
+        }
+        if let Some(fetcher) = &self.federation_fetcher {
+            fetcher
+                .guard()
+                .replace_config(config.federation.guard_config());
+        }
+    }
+
     fn with_configs(
         fetching: FetcherConfig,
         [identity, federation]: [Option<FetcherConfig>; 2],

@@ -65,7 +65,7 @@ pub async fn review_feed_renew(context: &AppContext, caller: &Caller) -> Result<
     change_set.add_event(EventKind::FeedCreated, account.id, &account.name, data);
     commit_changes(context, write, change_set).await?;
     Ok(CreatedFeed {
-        url: format!("{}/feeds/{secret}", context.config.public_url()),
+        url: format!("{}/feeds/{secret}", context.config().public_url()),
         created_at: now,
     })
 }
@@ -103,7 +103,7 @@ pub(crate) async fn load_review_feed(context: &AppContext, secret: &str) -> Resu
         .into_iter()
         .map(|agent| (agent.id, agent.domain))
         .collect();
-    let registry = context.config.public_url();
+    let registry = context.config().public_url();
     let reviews = reviews
         .iter()
         .map(|review| review_atom_entry(&registry, review));

@@ -95,7 +95,7 @@ async fn canonical_search_query(
     search.page_token = None;
     search.page_size = None;
     search.fields = Vec::new();
-    let limits = &context.config.limits;
+    let limits = &context.config().limits;
     let validation = async {
         resolve_search_mode(&search, context.semantic_search.has_model())?;
         build_search_request(&search, limits)?;

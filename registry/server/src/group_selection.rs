@@ -14,7 +14,7 @@ use uuid::Uuid;
 const AUDIENCE_PAGE_SIZE: u64 = 1_000;
 
 pub(crate) async fn check_no_deselected_groups(context: &AppContext) -> Result<(), StartError> {
-    let identity = &context.config.identity;
+    let identity = &context.config().identity;
     let set = context.policy_sets.enforced_set();
     if let Some((policy, text)) = deselected_group_policies(&set, identity).next() {
         return Err(StartError(format!(
@@ -32,7 +32,7 @@ pub(crate) async fn check_no_deselected_groups(context: &AppContext) -> Result<(
 
 /// Existing groups that the configuration leaves out, each with an explanation.
 async fn deselected_groups(context: &AppContext) -> Result<HashMap<Uuid, String>, StoreError> {
-    let identity = &context.config.identity;
+    let identity = &context.config().identity;
     let mut deselected = HashMap::new();
     for provider in identity.providers.values() {
         if provider.select_groups.is_empty() {

@@ -11,4 +11,5 @@ pub mod serve;
 pub mod startup;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 pub mod upkeep;

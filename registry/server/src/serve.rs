@@ -2,13 +2,11 @@
 
 use std::future::{Future, ready};
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 use std::{fmt, io};
 
-use a2a_registry_core::config::ServerConfig;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::metrics::Metrics;
 use a2a_registry_http::limits::connection::{ConnectionTimeouts, TimedConnection};
@@ -23,14 +21,13 @@ use actix_service::{
 use actix_web::body::MessageBody;
 use actix_web::dev::AppConfig;
 use actix_web::web;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::application::{create_application, create_metrics_application};
+use crate::tls::ServerCertificate;
 
 /// Idle timeout of a connection between requests.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(75);
@@ -41,8 +38,6 @@ const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of connections beyond the limit that are accepted at a time only to be closed: each uses a file
 /// descriptor until then. Other connections wait in the system's queue.
 const MAX_REFUSED_CONNECTIONS: usize = 32;
-/// The only supported protocol: HTTP/2 is left to TLS proxies.
-const ALPN_PROTOCOL: &[u8] = b"http/1.1";
 
 #[derive(Debug)]
 pub struct Listeners {
@@ -50,6 +45,8 @@ pub struct Listeners {
     pub main: Option<TcpListener>,
     /// Socket for `/metrics` only, which the main socket then does not serve.
     pub metrics: Option<TcpListener>,
+    /// Certificate of the main socket, which then serves HTTPS.
+    pub certificate: Option<Arc<ServerCertificate>>,
 }
 
 impl Listeners {
@@ -63,6 +60,7 @@ impl From<TcpListener> for Listeners {
         Self {
             main: Some(main),
             metrics: None,
+            certificate: None,
         }
     }
 }
@@ -70,11 +68,10 @@ impl From<TcpListener> for Listeners {
 /// Serves on `listeners` until `shutdown` is cancelled: then the server accepts no more connections, event streams
 /// end, and requests in progress have `server.drain_seconds` to finish.
 ///
-/// Serves HTTPS if certificate and key are configured. Works on any Tokio runtime; the workers, one per core, have
-/// their own threads.
+/// Works on any Tokio runtime; the workers, one per core, have their own threads.
 ///
 /// # Errors
-/// If certificate or key cannot be read or do not match, or the listener cannot be used.
+/// If the listener cannot be used.
 pub fn run_server(
     context: Arc<AppContext>,
     listeners: impl Into<Listeners>,
@@ -91,10 +88,6 @@ fn start_server(
     shutdown: CancellationToken,
     metrics: Arc<Metrics>,
 ) -> io::Result<Server> {
-    let tls = match listeners.main {
-        Some(_) => load_tls_config(&context.config().server)?,
-        None => None,
-    };
     let drain = context.config().server.drain_seconds;
     let connection_acceptor = ConnectionAcceptor::new(&context, &metrics, &shutdown);
     let state = web::Data::new(ServerState::new(context, metrics, shutdown.clone()));
@@ -116,6 +109,10 @@ fn start_server(
             })?
         }
         None => builder,
+    };
+    let tls = match listeners.certificate {
+        Some(certificate) => Some(certificate.tls_config().map_err(io::Error::other)?),
+        None => None,
     };
     let builder = match (listeners.main, tls) {
         (Some(listener), Some(tls)) => {
@@ -246,7 +243,7 @@ impl ConnectionAcceptor {
     fn new(context: &AppContext, metrics: &Arc<Metrics>, shutdown: &CancellationToken) -> Self {
         let limits = &context.config().limits;
         Self {
-            limiter: Arc::new(ConnectionLimiter::new(context.config())),
+            limiter: Arc::new(ConnectionLimiter::new(&context.config())),
             timeouts: ConnectionTimeouts {
                 idle: KEEP_ALIVE_TIMEOUT + REQUEST_HEAD_TIMEOUT,
                 response: Duration::from_secs(limits.request_seconds),
@@ -284,34 +281,4 @@ impl ConnectionAcceptor {
         }
         tracing::debug!(%error, "a connection ended with an error");
     }
-}
-
-fn load_tls_config(config: &ServerConfig) -> io::Result<Option<rustls::ServerConfig>> {
-    let (Some(certificate), Some(key)) = (&config.tls_cert, &config.tls_key) else {
-        return Ok(None);
-    };
-    let chain = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| tls_file_error(certificate, &error))?;
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| tls_file_error(key, &error))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| {
-            builder
-                .with_no_client_auth()
-                .with_single_cert(chain, secret)
-        })
-        .map(|mut config| {
-            config.alpn_protocols = vec![ALPN_PROTOCOL.to_vec()];
-            Some(config)
-        })
-        .map_err(|error| tls_file_error(certificate, &error))
-}
-
-fn tls_file_error(file: &Path, error: &dyn std::error::Error) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("{}: {error}", file.display()),
-    )
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use a2a_crawler::Clock;
 use a2a_registry_core::accounts::bootstrap;
 use a2a_registry_core::accounts::reserved_names::{RESERVED_NAME_NOTICE, reserved_names_in_use};
-use a2a_registry_core::admission::rule_changes::hide_forbidden_agents;
-use a2a_registry_core::config::{Config, DatabaseUrl, SqliteSynchronousMode};
+use a2a_registry_core::admission::rule_changes::hide_forbidden_agents_with_retries;
+use a2a_registry_core::config::{ActiveConfig, Config, DatabaseUrl, SqliteSynchronousMode};
 use a2a_registry_core::context::{AppContext, JobSignals};
 use a2a_registry_core::data_dir::DataDir;
-use a2a_registry_core::error::{ErrorKind, StartError};
+use a2a_registry_core::error::StartError;
 use a2a_registry_core::health::received_request::DATABASE_ID_SETTING;
 use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::paging::PageTokenSigner;
@@ -56,9 +56,6 @@ pub const BOOTSTRAP_TOKEN_FILE_VAR: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE";
 pub(crate) const PAGE_TOKEN_KEY_SETTING: &str = "page_token_key";
 /// Setting with the key of sign-in attempts.
 pub(crate) const ATTEMPT_KEY_SETTING: &str = "sign_in_attempt_key";
-/// Maximum number of retries to hide content that the rules may forbid, after a deadlock with a write of another
-/// process.
-const MAX_HIDE_RETRIES: u32 = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartPurpose {
@@ -93,7 +90,7 @@ pub async fn start_registry(
         // kept, its domain would wait minutes until the lease expires. This is the first write: if the file is not
         // writable, the error names the file.
         context.store.end_all_leases().await.map_err(|error| {
-            let database = redacted_database_url(&context.config);
+            let database = redacted_database_url(&context.config());
             StartError(format!("the database {database} cannot be used: {error}"))
         })?;
     }
@@ -110,7 +107,7 @@ pub async fn start_registry(
     }
     hide_agents_before_serving(&context).await?;
     sign_own_card(&context).await?;
-    let finished = store_options(&context.config).mark_first_start_finished();
+    let finished = store_options(&context.config()).mark_first_start_finished();
     finished.map_err(|error| database_error(&error))?;
     Ok(StartupResult {
         context: Arc::new(context),
@@ -135,8 +132,7 @@ pub(crate) async fn assemble_context(
     let sealer = load_sign_in_sealer(&store, entropy.as_ref()).await?;
     let (index, rebuild) = open_index(&config, &store, entropy.as_ref(), purpose).await?;
     let last_event = last_event_at_start(&store, &index).await?;
-    let rules = admission_rules(&config);
-    let policies = load_policy_sets(&store, &rules).await?;
+    let policies = load_policy_sets(&store, &config.admission_rules()).await?;
     let outage = CrawlOutage::load(&store, clock.now().into())
         .await
         .map_err(|error| database_error(&error))?;
@@ -166,7 +162,6 @@ pub(crate) async fn assemble_context(
         crawl_state: CrawlState::new(&config.crawler, clock.now(), outage),
         change_counters: AgentChangeCounters::default(),
         signals: JobSignals::default(),
-        rules,
         rules_progress: RulesRunProgress::new(new_uuid(clock.now().into(), entropy.as_ref())),
         policy_sets: policies,
         self_agent: SelfAgentState::default(),
@@ -176,7 +171,7 @@ pub(crate) async fn assemble_context(
         index,
         clock,
         entropy,
-        config,
+        active_config: ActiveConfig::new(config),
         _data_dir: data_dir,
     };
     Ok((context, rebuild))
@@ -185,16 +180,7 @@ pub(crate) async fn assemble_context(
 /// Before the first request, hides content that the rules of this process may forbid, and content hidden since the
 /// last event in the index: a process that was killed has decided more than its index shows.
 async fn hide_agents_before_serving(context: &AppContext) -> Result<(), StartError> {
-    let mut retries_left = MAX_HIDE_RETRIES;
-    let undecided = loop {
-        match hide_forbidden_agents(context).await {
-            // Another process writes many of the same rows, and PostgreSQL has aborted one of the two writes.
-            Err(error) if error.kind == ErrorKind::Conflict && retries_left > 0 => {
-                retries_left -= 1
-            }
-            hidden => break hidden,
-        }
-    };
+    let undecided = hide_forbidden_agents_with_retries(context).await;
     let undecided = undecided.map_err(|error| {
         let reason = error.internal.unwrap_or(error.public);
         StartError(format!("the rules could not be applied: {reason}"))
@@ -204,7 +190,7 @@ async fn hide_agents_before_serving(context: &AppContext) -> Result<(), StartErr
         StartError(format!(
             "the index {} cannot hide content that the rules may forbid: {error}; remove that folder, and the next \
              start rebuilds it",
-            context.config.index_dir().display()
+            context.config().index_dir().display()
         ))
     })?;
     catch_up_caches(context).await.map_err(|error| {
@@ -253,15 +239,6 @@ async fn open_store(
         );
     }
     Ok((data_dir, store))
-}
-
-fn admission_rules(config: &Config) -> AdmissionRules {
-    let governance = &config.governance;
-    AdmissionRules {
-        deny_domains: governance.deny_domains.clone(),
-        allow_domains: governance.allow_domains.clone(),
-        approve_all: governance.approve_all,
-    }
 }
 
 /// Loads the newest policy set. The index follower checks whether all agents have been evaluated under it.

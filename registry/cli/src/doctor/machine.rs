@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use a2a_registry_core::config::Config;
+use a2a_registry_core::config::secret_file::{read_secret_bytes, readable_secret_warning};
 use a2a_registry_core::health::disk_space::free_disk_bytes;
-use a2a_registry_core::health::secret_files::{
-    SecretFile, SharedAccess, secret_files, shared_file_access,
-};
 
 use super::{CheckStatus, DoctorCheck};
 
+/// More than any file with a secret has.
+const MAX_SECRET_BYTES: u64 = 64 * 1024;
 const MEGABYTE: u64 = 1024 * 1024;
 /// Below this an index commit or a database write soon fails.
 const MIN_FREE_MEGABYTES: u64 = 100;
@@ -21,37 +21,25 @@ const MAX_CLOCK_LEAD: i64 = 30;
 /// Difference that the whole seconds and the duration of a request do not explain.
 const LOW_CLOCK_LEAD: i64 = 3;
 
-/// Checks the modes of all files with secrets: one result if all are in order, else one for each other file.
+/// Checks all files with secrets: one result if all are in order, else one for each other file.
 pub(super) fn check_secret_files(config: &Config) -> Vec<DoctorCheck> {
-    let files = secret_files(config);
-    let found: Vec<DoctorCheck> = files.iter().filter_map(check_secret_file).collect();
-    if files.is_empty() || !found.is_empty() {
-        return found;
+    let files = config.secret_files();
+    let findings: Vec<DoctorCheck> = files
+        .iter()
+        .filter_map(|(setting, path)| check_secret_file(setting, path))
+        .collect();
+    if files.is_empty() || !findings.is_empty() {
+        return findings;
     }
     let detail = format!("only their owner can read the {} files", files.len());
     vec![DoctorCheck::new("secret files", CheckStatus::Ok, detail)]
 }
 
 /// The finding about a file; `None` if it is in order.
-fn check_secret_file(file: &SecretFile) -> Option<DoctorCheck> {
-    let SecretFile { setting, path } = file;
-    let shown = path.display();
-    let (verdict, detail) = match shared_file_access(path) {
-        Ok(SharedAccess::None) => return None,
-        Ok(SharedAccess::Read) => (
-            CheckStatus::Warn,
-            format!("{setting} {shown} can be read by other users; run `chmod 600 {shown}`"),
-        ),
-        Ok(SharedAccess::Write) => (
-            CheckStatus::Fail,
-            format!(
-                "{setting} {shown} can be changed by other users; run `chmod 600 {shown}` and replace the secret"
-            ),
-        ),
-        Err(error) => (
-            CheckStatus::Fail,
-            format!("{setting} {shown} cannot be read: {error}; correct its path or its owner"),
-        ),
+fn check_secret_file(setting: &str, path: &Path) -> Option<DoctorCheck> {
+    let (verdict, detail) = match read_secret_bytes(setting, path, MAX_SECRET_BYTES) {
+        Err(error) => (CheckStatus::Fail, error),
+        Ok(_) => (CheckStatus::Warn, readable_secret_warning(setting, path)?),
     };
     Some(DoctorCheck::new("secret files", verdict, detail))
 }

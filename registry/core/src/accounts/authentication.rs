@@ -46,7 +46,7 @@ pub async fn authenticate_token(context: &AppContext, secret: &str) -> Result<Ca
         return Err(AppError::unauthenticated(format!(
             "This token is suspended: the identity provider of its account has not confirmed the account for {} days. \
              Sign in with the identity provider to make the token valid again.",
-            context.config.identity.max_absence
+            context.config().identity.max_absence
         ))
         .with_refusal(CredentialRefusal::SuspendedToken));
     }
@@ -63,7 +63,7 @@ pub fn account_suspended_since(
     account: &account::Model,
 ) -> Option<Timestamp> {
     let valid_at = Timestamp(account.claims_valid_at?);
-    let end = context.config.identity.absence_end(valid_at)?;
+    let end = context.config().identity.absence_end(valid_at)?;
     (end <= context.now()).then_some(end)
 }
 

@@ -32,7 +32,7 @@ pub async fn apply_rules_to_agent(
         return Ok(());
     }
     let mut has_event = false;
-    if context.rules.denies(&state.agent.domain) {
+    if context.rules().denies(&state.agent.domain) {
         has_event |= !state.holds.contains(&Hold::Denied);
         let reason = "the domain is on deny_domains";
         change_set.place_hold(&mut state, Hold::Denied, POLICY_ACTOR, reason);
@@ -75,7 +75,7 @@ async fn is_approved_by_approve_all(
     let Some(approved) = state
         .agent
         .approved_version
-        .filter(|_| !context.rules.approve_all)
+        .filter(|_| !context.rules().approve_all)
     else {
         return Ok(false);
     };

@@ -49,7 +49,7 @@ pub fn diff_cards(
 
 /// The extension by which a card names its owner (docs/ownership.md#proofs).
 pub fn owner_extension_uri(context: &AppContext) -> String {
-    format!("{}/ext/owner/v1", context.config.public_url())
+    format!("{}/ext/owner/v1", context.config().public_url())
 }
 
 /// The signature states of two versions, by the stored state and keys of each. A card signed by a pinned key counts as

@@ -69,9 +69,9 @@ pub async fn decide_version(
     let person_decision =
         input.last_person_decision(approvals_valid_since(context, change_set.now()));
     // An approval given with the registration does not cover an invalid signature, which was not known then.
-    let registration_approval = input
-        .registration_approval
-        .filter(|_| !signature_invalid && context.config.governance.registrant_may_approve(change));
+    let registration_approval = input.registration_approval.filter(|_| {
+        !signature_invalid && context.config().governance.registrant_may_approve(change)
+    });
     let is_verified = |row: &domain::Model| row.state == DomainState::Verified;
     let candidate = AdmissionCandidate {
         version: key,
@@ -94,7 +94,7 @@ pub async fn decide_version(
             .or(person_decision),
         permitting_rule: policy_decision.permit.as_ref().map(|(rule, _)| *rule),
     };
-    let ruling = decide_admission(&facts, &context.rules);
+    let ruling = decide_admission(&facts, &context.rules());
     match ruling {
         AdmissionDecision::Approved(rule) => {
             let approver =
@@ -137,7 +137,7 @@ fn approval_decision_maker(
 
 /// The earliest time of an approval by a person that is still valid; older approvals have expired.
 fn approvals_valid_since(context: &AppContext, now: Timestamp) -> i64 {
-    let term = context.config.governance.approval_term();
+    let term = context.config().governance.approval_term();
     term.map_or(i64::MIN, |term| now.plus_micros(-term).0)
 }
 

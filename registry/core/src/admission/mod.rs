@@ -11,5 +11,6 @@ pub mod policy_subject;
 pub mod rule_changes;
 pub mod rules_job;
 pub mod rules_lease;
+pub mod rules_reload;
 pub mod rules_run;
 pub mod urn;

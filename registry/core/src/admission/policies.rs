@@ -161,7 +161,7 @@ fn default_policy_facts(
             .version_coverage_level(candidate.version)
             .is_admitted(),
         has_error: candidate.has_error,
-        allow_listed: context.rules.allows(&state.agent.domain),
+        allow_listed: context.rules().allows(&state.agent.domain),
         change: change_class_name(candidate.change).to_owned(),
         ..AgentAttributes::default()
     }
@@ -217,7 +217,7 @@ async fn load_version_attributes(
         is_admitted: default_facts.covered,
         change: candidate.change,
     };
-    Ok(current_card.agent_attributes(&context.rules))
+    Ok(current_card.agent_attributes(&context.rules()))
 }
 
 async fn load_waived_policies(

@@ -1,5 +1,5 @@
 //! Changed admission rules at a start: agents that they may forbid are hidden before this process serves requests, and
-//! everything is decided afterwards in the background.
+//! everything is decided afterwards in the background. A reload hides and decides likewise.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,21 +26,40 @@ use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::POLICY_ACTOR;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::process_state::active_policy_sets::DefaultPolicyMatches;
 
 /// Reviews per page; the changes of a page are one transaction.
 const REVIEWS_PER_PAGE: u64 = 500;
+/// Maximum number of retries to hide content that the rules may forbid, after a deadlock with a write of another
+/// process.
+const MAX_HIDE_RETRIES: u32 = 5;
 /// The policy attribute for a domain on `allow_domains`.
 const ALLOW_LISTED_FACT: &str = "allow_listed";
 /// The reason of the hold on agents that are not decided yet.
 const UNDECIDED_REASON: &str =
     "the admission rules have changed, and the agent is not decided by them yet";
 
+/// Hides the agents that the rules of this process may forbid. Deadlocks are retried: another process writes many of
+/// the same rows, and PostgreSQL has aborted one of the two writes.
+pub async fn hide_forbidden_agents_with_retries(
+    context: &AppContext,
+) -> Result<Vec<Uuid>, AppError> {
+    let mut retries_left = MAX_HIDE_RETRIES;
+    loop {
+        match hide_forbidden_agents(context).await {
+            Err(error) if error.kind == ErrorKind::Conflict && retries_left > 0 => {
+                retries_left -= 1
+            }
+            hidden => return hidden,
+        }
+    }
+}
+
 /// Hides the agents that the rules of this process may forbid and that no process has decided by them: they get the
 /// hold `rules_changed` until they are decided. This takes a few statements, however many agents there are. Returns
 /// every agent that waits for a decision; the index may still have an older document of it.
-pub async fn hide_forbidden_agents(context: &AppContext) -> Result<Vec<Uuid>, AppError> {
+async fn hide_forbidden_agents(context: &AppContext) -> Result<Vec<Uuid>, AppError> {
     let write = context.store.begin_write().await?;
     // This comes first: from here on no process decides by other rules what is read below.
     let stored_run = register_process_rules(context, &write).await?;
@@ -75,10 +94,10 @@ pub async fn agents_to_deny(
     context: &AppContext,
     db: &impl Executor,
 ) -> Result<BTreeSet<Uuid>, AppError> {
-    if context.rules.deny_domains.is_empty() {
+    if context.rules().deny_domains.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let denied = DomainPatternSet::new(&context.rules.deny_domains);
+    let denied = DomainPatternSet::new(&context.rules().deny_domains);
     let free = agents_without_hold(db, Hold::Denied).await?;
     let denied = free.into_iter().filter(|(_, name)| denied.matches(name));
     Ok(denied.map(|(id, _)| id).collect())
@@ -89,7 +108,7 @@ pub async fn agents_to_release(
     context: &AppContext,
     db: &impl Executor,
 ) -> Result<BTreeSet<Uuid>, AppError> {
-    let denied = DomainPatternSet::new(&context.rules.deny_domains);
+    let denied = DomainPatternSet::new(&context.rules().deny_domains);
     let denied_agents = agents_with_hold(db, Hold::Denied).await?;
     let free = denied_agents
         .into_iter()
@@ -104,7 +123,7 @@ async fn allow_list_affected_agents(
     write: &WriteTransaction,
     allow_lists: &[Vec<DomainPattern>],
 ) -> Result<BTreeSet<Uuid>, AppError> {
-    let current_list = &context.rules.allow_domains;
+    let current_list = &context.rules().allow_domains;
     let others = allow_lists.iter().filter(|list| *list != current_list);
     let other_lists: Vec<DomainPatternSet> =
         others.map(|list| DomainPatternSet::new(list)).collect();
@@ -134,7 +153,7 @@ pub async fn agents_approved_by_approve_all(
     context: &AppContext,
     db: &impl Executor,
 ) -> Result<Vec<ApprovedAgent>, AppError> {
-    match context.rules.approve_all {
+    match context.rules().approve_all {
         true => Ok(Vec::new()),
         false => Ok(agents_approved_by_rule(db, Rule::ApproveAll).await?),
     }
@@ -163,7 +182,7 @@ async fn agents_keeping_approval(
         return Ok(BTreeSet::new());
     }
     let verified = verified_domain_ids(write).await?;
-    let allowed = DomainPatternSet::new(&context.rules.allow_domains);
+    let allowed = DomainPatternSet::new(&context.rules().allow_domains);
     let mut trust_by_version: HashMap<Uuid, (Uuid, DomainTrust)> = HashMap::new();
     for agent in agents {
         let trust = DomainTrust {

@@ -1,4 +1,4 @@
-//! The job that decides by changed admission rules. It ends when everything is decided by the rules of its process.
+//! The job that decides by changed admission rules: those of the start, and those of each reload.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,12 @@ pub fn start_rules_job(context: &Arc<AppContext>, cancel: CancellationToken) -> 
     tokio::spawn(async move {
         let mut is_superseded = false;
         loop {
+            let rules = context.rules();
             let pause = match redecide_by_changed_rules(&context, &cancel).await {
-                Ok(RulesRunEnd::Decided | RulesRunEnd::Cancelled) => return,
+                Ok(RulesRunEnd::Cancelled) => return,
+                // A reload has replaced the rules meanwhile.
+                Ok(_) if !Arc::ptr_eq(&rules, &context.rules()) => continue,
+                Ok(RulesRunEnd::Decided) => None,
                 Ok(RulesRunEnd::Superseded) => {
                     if !std::mem::replace(&mut is_superseded, true) {
                         tracing::warn!(
@@ -32,23 +36,32 @@ pub fn start_rules_job(context: &Arc<AppContext>, cancel: CancellationToken) -> 
                         );
                     }
                     // A later process may have these rules again, and exit before everything is decided.
-                    RECHECK_INTERVAL
+                    Some(RECHECK_INTERVAL)
                 }
-                Ok(RulesRunEnd::OtherProcess) => RECHECK_INTERVAL,
-                Ok(RulesRunEnd::Failed) => FAILED_RETRY_DELAY,
+                Ok(RulesRunEnd::OtherProcess) => Some(RECHECK_INTERVAL),
+                Ok(RulesRunEnd::Failed) => Some(FAILED_RETRY_DELAY),
                 Err(error) => {
                     let error = error.log_message();
                     tracing::error!(
                         error,
                         "deciding by the changed rules failed and is retried later"
                     );
-                    DATABASE_RETRY_DELAY
+                    Some(DATABASE_RETRY_DELAY)
                 }
             };
             tokio::select! {
                 () = cancel.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
+                () = context.signals.rules.notified() => is_superseded = false,
+                () = sleep_if_some(pause) => {}
             }
         }
     })
+}
+
+/// Sleeps for this time; for ever if there is none.
+async fn sleep_if_some(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => tokio::time::sleep(pause).await,
+        None => std::future::pending().await,
+    }
 }

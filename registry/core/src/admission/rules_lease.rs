@@ -56,7 +56,7 @@ pub async fn register_process_rules(
     write: &WriteTransaction,
 ) -> Result<StoredRulesRun> {
     let mut stored_run = StoredRulesRun::lock(write).await?;
-    let rules = context.rules.to_string();
+    let rules = context.rules().to_string();
     if stored_run.rules != rules {
         stored_run = StoredRulesRun {
             rules,
@@ -66,9 +66,9 @@ pub async fn register_process_rules(
     }
     if !stored_run
         .allow_lists
-        .contains(&context.rules.allow_domains)
+        .contains(&context.rules().allow_domains)
     {
-        let list = context.rules.allow_domains.clone();
+        let list = context.rules().allow_domains.clone();
         stored_run.allow_lists.push(list);
     }
     if !context.store.is_postgres() {

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::slice::from_ref;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use a2a_registry_domain::admission_rules::AdmissionRules;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::timestamp::MINUTE;
 use a2a_registry_store::entity::review;
@@ -58,8 +60,9 @@ pub async fn redecide_by_changed_rules(
 ) -> Result<RulesRunEnd> {
     let progress = &context.rules_progress;
     let write = context.store.begin_write().await?;
+    let rules = context.rules();
     let mut stored_run = StoredRulesRun::lock(&write).await?;
-    if stored_run.rules != context.rules.to_string() {
+    if stored_run.rules != rules.to_string() {
         progress.set_stage(RulesRunStage::Superseded);
         return Ok(RulesRunEnd::Superseded);
     }
@@ -83,7 +86,7 @@ pub async fn redecide_by_changed_rules(
     stored_run.until = context.now().plus_micros(LEASE_DURATION).0;
     stored_run.store(&write).await?;
     write.commit().await?;
-    let mut run = RulesRun::begin(context, stored_run).await?;
+    let mut run = RulesRun::begin(context, stored_run, rules).await?;
     let end = run.decide_all_batches(cancel).await?;
     progress.set_stage(match end {
         RulesRunEnd::Decided => RulesRunStage::Decided,
@@ -127,6 +130,8 @@ impl<'a> DecisionBatch<'a> {
 
 struct RulesRun<'a> {
     context: &'a AppContext,
+    /// The rules when the run began. After a reload it ends with its next transaction, as superseded.
+    rules: Arc<AdmissionRules>,
     stored: StoredRulesRun,
     agents: Vec<Uuid>,
     failed_count: u64,
@@ -135,7 +140,11 @@ struct RulesRun<'a> {
 
 impl<'a> RulesRun<'a> {
     /// Collects the ids of agents and reviews to decide, each agent at most once.
-    async fn begin(context: &'a AppContext, mut stored: StoredRulesRun) -> Result<Self> {
+    async fn begin(
+        context: &'a AppContext,
+        mut stored: StoredRulesRun,
+        rules: Arc<AdmissionRules>,
+    ) -> Result<Self> {
         let store = &context.store;
         let decided = settings::setting_value(store, DECIDED_RULES_SETTING).await?;
         // The same rules would give the decision that opened the review.
@@ -165,6 +174,7 @@ impl<'a> RulesRun<'a> {
         }
         Ok(Self {
             context,
+            rules,
             stored,
             agents: agents.into_iter().collect(),
             failed_count: 0,
@@ -341,7 +351,7 @@ impl<'a> RulesRun<'a> {
                 write
                     .set_setting(DECIDED_RULES_SETTING, &stored.rules)
                     .await?;
-                stored.allow_lists = vec![self.context.rules.allow_domains.clone()];
+                stored.allow_lists = vec![self.rules.allow_domains.clone()];
                 (stored.decided, stored.total) = (0, 0);
                 RulesRunEnd::Decided
             }

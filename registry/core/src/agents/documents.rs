@@ -78,7 +78,7 @@ pub fn build_agent_summary(context: &AppContext, record: &AgentRecord) -> Summar
 }
 
 fn build_agent_links(context: &AppContext, record: &AgentRecord) -> Links {
-    let (base, id) = (context.config.public_url(), record.agent.id);
+    let (base, id) = (context.config().public_url(), record.agent.id);
     Links {
         this: format!("{base}/v1/agents/{id}"),
         card: format!("{base}/v1/agents/{id}/card"),

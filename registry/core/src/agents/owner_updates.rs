@@ -39,7 +39,7 @@ pub async fn agent_patch(
     patch: &AgentPatch,
 ) -> Result<Agent> {
     let names = patch.groups.as_deref().unwrap_or_default();
-    check_audience_groups(&context.config.identity, "/groups", names)?;
+    check_audience_groups(&context.config().identity, "/groups", names)?;
     check_collection_names(patch.collections.as_deref().unwrap_or_default())?;
     let (row, account) = require_changeable_agent(context, caller, agent).await?;
     let write = context.store.begin_write().await?;

@@ -16,7 +16,7 @@ use crate::visibility::caller::account_visibility_label;
 use crate::visibility::policy_labels::{discovery_policy_labels, is_unrestricted_policy_set};
 
 pub fn agent_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttributes {
-    record.policy_subject().agent_attributes(&context.rules)
+    record.policy_subject().agent_attributes(&context.rules())
 }
 
 /// The attributes of an agent as lists show it: one on hold has the lifecycle `held`, which policies cannot query.

@@ -188,7 +188,7 @@ fn approval_ends_at(context: &AppContext, record: &AgentRecord) -> Option<Timest
     let agent = &record.agent;
     let is_served = agent.approved_version == Some(record.version.id);
     let term = context
-        .config
+        .config()
         .governance
         .approval_term()
         .filter(|_| is_served)?;

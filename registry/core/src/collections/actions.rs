@@ -116,7 +116,7 @@ async fn put_collection(
     check_collection_description(&content.description)?;
     check_names("/owners", &content.owners, MAX_COLLECTION_OWNERS)?;
     let names = content.audience.as_deref().unwrap_or_default();
-    check_audience_groups(&context.config.identity, "/audience", names)?;
+    check_audience_groups(&context.config().identity, "/audience", names)?;
     let (filter, _) = parse_collection_filter(&content.filter)?;
     let write = begin_collection_write(context).await?;
     let existing = find_collection(&write, name).await?;

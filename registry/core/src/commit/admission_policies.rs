@@ -21,7 +21,7 @@ pub async fn load_admission_policies(
         return Ok(cached);
     }
     let row = policies::newest_policy_set(db).await?;
-    let set = compile_stored_set(&context.policy_sets.compiled, row, &context.rules)
+    let set = compile_stored_set(&context.policy_sets.compiled, row, &context.rules())
         .await
         .or_else(|error| {
             tracing::error!(

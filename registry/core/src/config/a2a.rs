@@ -16,7 +16,7 @@ section! {
         /// Whether A2A 0.3 clients are served too: with the members that they need in the card, which the published
         /// schema of 1.0 does not define, and with the methods of 0.3.
         pub serve_0_3: bool = true,
-        /// Name on the card. Empty: `Agent registry at` and the host.
+        /// Name on the card, of at most 2000 characters like the next two. Empty: `Agent registry at` and the host.
         pub name: String,
         /// Description on the card. Empty: one that says what the skills do.
         pub description: String,
@@ -29,19 +29,19 @@ section! {
         pub key_file: Option<PathBuf>,
         /// The key's identifier in signatures. Empty: that of the JWK, or else the key's RFC 7638 thumbprint.
         pub kid: String,
-        /// Private key files that were used before: their public keys stay published.
+        /// Private key files that were used before: their public keys stay published. At most 16.
         pub old_key_files: Vec<PathBuf>,
-        /// Hours after which a task is deleted.
+        /// Hours after which a task is deleted. From 1 to 8760.
         pub task_hours: u32 = 24,
-        /// Tasks kept for one account; another one replaces the oldest.
+        /// Tasks kept for one account; another one replaces the oldest. From 1 to 1000000.
         pub tasks_per_account: u32 = 200,
         /// Tasks kept for the clients without an account of one address, or of one IPv6 /64; another one replaces
-        /// their oldest.
+        /// their oldest. From 1 to 1000000.
         pub anonymous_tasks_per_address: u32 = 200,
         /// Tasks kept for all clients without an account together; another one replaces the oldest of the address that
-        /// has most.
+        /// has most. From 1 to 1000000.
         pub anonymous_tasks: u32 = 2000,
-        /// Tasks kept in all, beyond which the hourly housekeeping deletes the oldest.
+        /// Tasks kept in all, beyond which the hourly housekeeping deletes the oldest. From 1 to 1000000.
         pub tasks: u32 = 50_000,
     }
 }

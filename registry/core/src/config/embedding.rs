@@ -9,7 +9,7 @@ use a2a_registry_embed::{EndpointOptions, MAX_DIMENSIONS};
 use ipnet::IpNet;
 
 use crate::config::network_rules::read_root_certificates;
-use crate::config::secret::read_secret_file;
+use crate::config::secret_file::read_secret_file;
 use crate::config::section::section;
 use crate::config::validate::allow_ports_error;
 use crate::config::{AllowPorts, Secret};
@@ -26,19 +26,19 @@ section! {
         /// The URL that texts are posted to, such as `https://api.example.com/v1/embeddings`. Empty: no endpoint is
         /// used.
         pub url: String,
-        /// The model's name at the endpoint.
+        /// The model's name at the endpoint, of at most 200 bytes.
         pub model: String,
         /// Dimensions of a vector, for endpoints that shorten vectors on request. Default: the model's own number,
-        /// determined by a request at startup.
+        /// determined by a request at startup. From 1 to 4096.
         pub dimensions: Option<usize>,
         /// The API key for the endpoint, sent as a bearer token. Preferably set in the environment or in `key_file`.
         /// It is never shown.
         pub key: Secret,
         /// A file with the key, instead of `key`.
         pub key_file: Option<PathBuf>,
-        /// Timeout of a batch of cards, in seconds; queries have a shorter, separate timeout.
+        /// Timeout of a batch of cards, in seconds; queries wait only for `search.embed_timeout`. From 1 to 600.
         pub timeout_seconds: u64 = 30,
-        /// Networks that may be reached although they are private or loopback.
+        /// Networks that may be reached although they are private or loopback, such as `10.0.0.0/8`.
         pub allow_networks: Vec<IpNet>,
         /// Names that are allowed although the guard would reject them, such as `encoder.corp.internal`.
         pub allow_names: Vec<String>,
@@ -46,9 +46,9 @@ section! {
         pub deny_networks: Vec<IpNet>,
         /// Whether plain `http:` is allowed.
         pub allow_http: bool,
-        /// Ports that are allowed.
+        /// Ports that are allowed: one such as `443`, a list such as `[443, 8443]`, or `"any"`.
         pub allow_ports: AllowPorts,
-        /// PEM files with additional root certificates.
+        /// PEM files with additional root certificates, each read at start.
         pub extra_ca: Vec<PathBuf>,
     }
 }

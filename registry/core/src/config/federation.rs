@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use a2a_crawler::guard::SsrfGuard;
 use a2a_registry_api::ard::registry_base_url;
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::config::AllowPorts;
@@ -26,9 +25,9 @@ section! {
     /// Requests to peers pass a guard with the lists of this section. Lists of other sections do not apply to them,
     /// and these lists do not apply to other requests.
     pub struct FederationConfig {
-        /// Milliseconds that a search waits for all peers together.
+        /// Milliseconds that a search waits for all peers together. From 50 to 10000.
         pub deadline_ms: u64 = 1_500,
-        /// Networks that may be reached although they are private or loopback.
+        /// Networks that may be reached although they are private or loopback, such as `10.0.0.0/8`.
         pub allow_networks: Vec<IpNet>,
         /// Names that are allowed although the guard would reject them, such as `agents.corp.internal`.
         pub allow_names: Vec<String>,
@@ -36,23 +35,24 @@ section! {
         pub deny_networks: Vec<IpNet>,
         /// Whether plain `http:` is allowed.
         pub allow_http: bool,
-        /// Ports that are allowed.
+        /// Ports that are allowed: one such as `443`, a list such as `[443, 8443]`, or `"any"`.
         pub allow_ports: AllowPorts,
-        /// PEM files with additional root certificates.
+        /// PEM files with additional root certificates, each read at start.
         pub extra_ca: Vec<PathBuf>,
-        /// `[federation.peers.NAME]`: each peer, by a short name.
+        /// Each peer, in a table `[federation.peers.NAME]`. At most 16.
         pub peers: BTreeMap<String, PeerConfig>,
     }
 }
 
-/// `[federation.peers.NAME]`: a registry that is queried too.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PeerConfig {
-    /// The base URL of its API, as in the entry of type `application/ai-registry+json` of its catalog.
-    pub url: String,
-    /// Whether it receives the queries of signed-in callers. It never receives a credential.
-    pub share_private: bool,
+section! {
+    /// `[federation.peers.NAME]`: a registry that is queried too.
+    #[derive(PartialEq, Eq)]
+    pub struct PeerConfig {
+        /// The base URL of its API, as in the entry of type `application/ai-registry+json` of its catalog.
+        pub url: String,
+        /// Whether it receives the queries of signed-in callers. It never receives a credential.
+        pub share_private: bool,
+    }
 }
 
 impl PeerConfig {

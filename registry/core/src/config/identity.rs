@@ -8,9 +8,8 @@ use a2a_crawler::guard::{GuardError, SsrfGuard};
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
 
-use crate::config::secret::read_secret_file;
+use crate::config::secret_file::read_secret_file;
 use crate::config::section::section;
 use crate::config::validate::allow_ports_error;
 use crate::config::{AllowPorts, Secret};
@@ -32,7 +31,7 @@ section! {
     /// Requests to identity providers pass a guard with the lists of this section. Lists of other sections do not
     /// apply to them, and these lists do not apply to other requests.
     pub struct IdentityConfig {
-        /// Networks that may be reached although they are private or loopback.
+        /// Networks that may be reached although they are private or loopback, such as `10.0.0.0/8`.
         pub allow_networks: Vec<IpNet>,
         /// Names that are allowed although the guard would reject them, such as `login.corp.internal`.
         pub allow_names: Vec<String>,
@@ -40,14 +39,15 @@ section! {
         pub deny_networks: Vec<IpNet>,
         /// Whether plain `http:` is allowed.
         pub allow_http: bool,
-        /// Ports that are allowed.
+        /// Ports that are allowed: one such as `443`, a list such as `[443, 8443]`, or `"any"`.
         pub allow_ports: AllowPorts,
-        /// PEM files with additional root certificates.
+        /// PEM files with additional root certificates, each read at start.
         pub extra_ca: Vec<PathBuf>,
         /// Days after which the tokens of a provider's account are suspended until its next sign-in, unless the
-        /// provider has issued valid claims about it in the meantime. 0: never.
+        /// provider has issued valid claims about it in the meantime. 0: never. From 0 to 365.
         pub max_absence: u16 = DEFAULT_ABSENCE_DAYS,
-        /// `[identity.providers.NAME]`: each provider, by a short name.
+        /// Each provider, in a table `[identity.providers.NAME]`; the name is part of paths and account names. At most
+        /// 16.
         pub providers: BTreeMap<String, IdentityProviderConfig>,
     }
 }
@@ -74,11 +74,11 @@ section! {
         pub audiences: Vec<String>,
         /// The claim with a person's groups.
         pub groups_claim: String = "groups".to_owned(),
-        /// The groups that are used: each an exact name, or a prefix followed by `*`. Empty: all.
+        /// The groups that are used: each an exact name, or a prefix followed by `*`; at most 200. Empty: all.
         pub select_groups: Vec<String>,
         /// The claim with a person's name, from which the name of the account is derived.
         pub name_claim: String = "preferred_username".to_owned(),
-        /// The roles of everyone who may sign in.
+        /// The roles of everyone who may sign in: "reader", "publisher", "curator", "auditor" or "admin".
         pub default_roles: Vec<Role> = vec![Role::Reader],
         /// The roles of the members of each group, in addition to the default ones.
         pub roles: BTreeMap<String, Vec<Role>>,
@@ -87,14 +87,14 @@ section! {
     }
 }
 
-/// `require`: a claim, and its permitted values.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RequiredClaimConfig {
-    /// The name of the claim.
-    pub claim: String,
-    /// The permitted values of the claim. If the claim is a list, one of its values must be permitted.
-    pub values: Vec<String>,
+section! {
+    /// `require`: a claim, and its permitted values.
+    pub struct RequiredClaimConfig {
+        /// The name of the claim.
+        pub claim: String,
+        /// The permitted values of the claim. If the claim is a list, one of its values must be permitted.
+        pub values: Vec<String>,
+    }
 }
 
 impl IdentityProviderConfig {

@@ -9,7 +9,7 @@ use figment::value::{Dict, Value};
 use figment::{Figment, Profile};
 
 use crate::config::Config;
-use crate::config::secret::read_secret_file;
+use crate::config::secret_file::read_secret_file;
 use crate::config::validate::validate_config;
 
 /// The prefix of environment variables that override the file, with `__` between section and key.

@@ -11,8 +11,9 @@ pub mod mcp;
 pub mod network_rules;
 pub mod postgres_environment;
 pub mod print;
+pub mod reload;
 pub mod secret;
-pub mod secret_files;
+pub mod secret_file;
 pub mod section;
 pub mod sections;
 pub mod validate;
@@ -25,7 +26,9 @@ pub use identity::{IdentityConfig, IdentityProviderConfig, RequiredClaimConfig};
 pub use load::{ConfigError, ConfigOverrides, load_config};
 pub use mcp::McpConfig;
 pub use network_rules::read_root_certificates;
-pub use secret::{DatabaseUrl, Secret, read_secret_file};
+pub use reload::ActiveConfig;
+pub use secret::{DatabaseUrl, Secret};
+pub use secret_file::read_secret_file;
 pub use sections::{
     AllowPorts, Config, CrawlerConfig, DecidersConfig, GovernanceConfig, LimitsConfig, LogConfig,
     LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS, RegistrationAccess, SearchConfig,

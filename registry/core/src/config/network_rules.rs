@@ -31,6 +31,15 @@ macro_rules! guarded {
                     deny_networks: self.deny_networks.clone(),
                 }
             }
+
+            /// Takes over the network lists of `new`.
+            pub fn copy_network_lists(&mut self, new: &Self) {
+                self.allow_networks.clone_from(&new.allow_networks);
+                self.allow_names.clone_from(&new.allow_names);
+                self.allow_http = new.allow_http;
+                self.allow_ports.clone_from(&new.allow_ports);
+                self.deny_networks.clone_from(&new.deny_networks);
+            }
         }
     )*};
 }

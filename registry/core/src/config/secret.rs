@@ -1,37 +1,12 @@
-//! Secret settings, which are never shown, and their files.
+//! Secret settings, which are never shown.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
 
 pub const HIDDEN_PLACEHOLDER: &str = "(hidden)";
-
-/// Maximum size of a secret file, in bytes.
-const MAX_SECRET_FILE_BYTES: u64 = 8 * 1024;
-
-/// Reads the secret in a file, which `setting` names, without the line end. Errors do not quote it.
-pub fn read_secret_file(setting: &str, path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let result = File::open(path).and_then(|file| {
-        file.take(MAX_SECRET_FILE_BYTES + 1)
-            .read_to_string(&mut text)
-    });
-    let shown = path.display();
-    let secret = text.trim();
-    match result {
-        Ok(_) if text.len() as u64 > MAX_SECRET_FILE_BYTES => Err(format!(
-            "{setting} {shown} is larger than {MAX_SECRET_FILE_BYTES} bytes"
-        )),
-        Ok(_) if secret.is_empty() => Err(format!("{setting} {shown} is empty")),
-        Ok(_) => Ok(secret.to_owned()),
-        Err(error) => Err(format!("{setting} {shown} cannot be read: {error}")),
-    }
-}
 
 /// A key or password. `Debug` and `--print-config` show only whether it is set, and no error quotes it.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -316,33 +291,6 @@ mod tests {
             let is_hidden = DatabaseUrl::from(shown).has_placeholder();
             assert_eq!(is_hidden, shown.contains(HIDDEN_PLACEHOLDER), "{url}");
         }
-    }
-
-    #[test]
-    fn a_file_holds_one_secret() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("secret");
-        let read = || read_secret_file("a.key_file", &path);
-        assert!(read().unwrap_err().contains("cannot be read"));
-        let longest = "h".repeat(MAX_SECRET_FILE_BYTES as usize);
-        for (text, secret) in [
-            ("hush-7\r\n", "hush-7"),
-            (" hush 7", "hush 7"),
-            (&longest, &longest),
-        ] {
-            std::fs::write(&path, text).unwrap();
-            assert_eq!(read().unwrap(), secret);
-        }
-        for unfit in ["", "\n", &format!("{longest}h")] {
-            std::fs::write(&path, unfit).unwrap();
-            let error = read().unwrap_err();
-            assert!(
-                error.contains("a.key_file") && !error.contains("hh"),
-                "{error}"
-            );
-        }
-        std::fs::write(&path, b"hush\xff").unwrap();
-        assert!(!read().unwrap_err().contains("hush"));
     }
 
     /// A value in the environment that consists of digits is parsed as a number.

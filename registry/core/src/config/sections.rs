@@ -15,44 +15,59 @@ use crate::config::{
     A2aConfig, ArdConfig, DatabaseUrl, EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig,
 };
 
-/// The whole configuration. Each section is a TOML table of that name; each key can also be set as
-/// `A2A_REGISTRY__SECTION__KEY` in the environment.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    pub server: ServerConfig,
-    pub store: StoreConfig,
-    pub crawler: CrawlerConfig,
-    pub governance: GovernanceConfig,
-    pub identity: IdentityConfig,
-    pub search: SearchConfig,
-    pub federation: FederationConfig,
-    pub embedding: EmbeddingConfig,
-    pub mcp: McpConfig,
-    pub ard: ArdConfig,
-    pub a2a: A2aConfig,
-    pub limits: LimitsConfig,
-    pub log: LogConfig,
+section! {
+    /// The whole configuration. Each section is a TOML table of that name; each key can also be set as
+    /// `A2A_REGISTRY__SECTION__KEY` in the environment.
+    pub struct Config {
+        /// Listening addresses, native TLS and the public URL.
+        pub server: ServerConfig,
+        /// The database and the data folder.
+        pub store: StoreConfig,
+        /// Network rules, identity and rate of the crawler.
+        pub crawler: CrawlerConfig,
+        /// Who may register, what is admitted, and how many accounts must approve.
+        pub governance: GovernanceConfig,
+        /// Identity providers (OpenID Connect), and the network rules for requests to them.
+        pub identity: IdentityConfig,
+        /// The full-text index, and semantic search.
+        pub search: SearchConfig,
+        /// Other registries that ARD searches query, and the network rules for these requests.
+        pub federation: FederationConfig,
+        /// A sentence encoder behind an HTTP endpoint, and the network rules for it.
+        pub embedding: EmbeddingConfig,
+        /// The registry as a server of the Model Context Protocol.
+        pub mcp: McpConfig,
+        /// Discovery by ARD.
+        pub ard: ArdConfig,
+        /// The registry as an A2A agent: its card, the key that signs it, and the tasks it keeps.
+        pub a2a: A2aConfig,
+        /// Maximum numbers, sizes and times. The limits of an account do not apply to admins.
+        pub limits: LimitsConfig,
+        /// Log lines on standard error.
+        pub log: LogConfig,
+    }
 }
 
 section! {
     /// `[server]`: listening addresses and the public URL.
     pub struct ServerConfig {
-        /// Address and port to listen on.
+        /// Address and port to listen on; port 0 takes a free one.
         pub listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)),
         /// Address and port on which only `/metrics` is served, in plain HTTP. If absent, `listen` serves it to every
         /// client.
         pub metrics_listen: Option<SocketAddr>,
         /// The URL under which clients reach the registry. Empty: `http://<listen>`.
         pub public_url: String,
-        /// PEM certificate chain. HTTPS is served if this and `tls_key` are set.
+        /// A file with the certificate chain as PEM, the server's own certificate first. HTTPS (HTTP/1.1 with TLS 1.2
+        /// or 1.3) is served on `listen` if this and `tls_key` are set. SIGHUP reads both files again.
         pub tls_cert: Option<PathBuf>,
+        /// A file with the private key of the certificate as PEM.
         pub tls_key: Option<PathBuf>,
         /// Addresses and networks of proxies whose `X-Forwarded-For` is trusted, and which are exempt from
         /// `limits.connections_per_address`.
         #[serde(deserialize_with = "parse_networks")]
         pub trusted_proxies: Vec<IpNet>,
-        /// Seconds that requests in progress have to finish at shutdown.
+        /// Seconds that requests in progress have to finish at shutdown. From 0 to 3600.
         pub drain_seconds: u64 = 5,
     }
 }
@@ -95,11 +110,11 @@ section! {
         /// The content of `database_file` when the configuration was read.
         #[serde(skip)]
         pub database_read: DatabaseUrl,
-        /// SQLite's `synchronous`: `normal` is safe against a crash, `full` also against a power failure.
+        /// SQLite's `synchronous`: "normal" is safe against a crash, "full" also against a power failure.
         pub synchronous: SqliteSynchronousMode = SqliteSynchronousMode::Normal,
-        /// Page cache of SQLite in megabytes, for all connections together.
+        /// Page cache of SQLite in megabytes, for all connections together. From 9 to 65536.
         pub sqlite_cache_megabytes: u64 = 36,
-        /// Seconds without a response from the database after which search and cards answer 503.
+        /// Seconds without a response from the database after which search and cards answer 503. From 1 to 86400.
         pub stale_limit: u64 = 60,
     }
 }
@@ -114,7 +129,7 @@ pub enum SqliteSynchronousMode {
 section! {
     /// `[crawler]`: network rules, identity and rate of the crawler.
     pub struct CrawlerConfig {
-        /// Networks that may be reached although they are private or loopback.
+        /// Networks that may be reached although they are private or loopback, such as `10.0.0.0/8`.
         pub allow_networks: Vec<IpNet>,
         /// Names that are allowed although the guard would reject them, such as `*.corp.internal`.
         pub allow_names: Vec<String>,
@@ -122,20 +137,21 @@ section! {
         pub deny_networks: Vec<IpNet>,
         /// Whether plain `http:` is allowed.
         pub allow_http: bool,
-        /// Ports that are allowed.
+        /// Ports that are allowed: one such as `443`, a list such as `[443, 8443]`, or `"any"`.
         pub allow_ports: AllowPorts,
-        /// PEM files with additional root certificates.
+        /// PEM files with additional root certificates, each read at start.
         pub extra_ca: Vec<PathBuf>,
         /// Hosts that may serve the key sets of any domain's signatures, such as `keys.example.com`; lower-case.
         pub key_hosts: Vec<String>,
         /// A URL (`https:` or `mailto:`) by which owners of crawled domains can contact the operator; sent with every
         /// request.
         pub contact: String,
-        /// Maximum number of concurrent visits, each of which opens up to four files.
+        /// Maximum number of concurrent visits, each of which opens up to four files. From 1 to 1024.
         pub concurrency: usize = 64,
         /// Minimum rate of visits per second after a restart or an outage, used if twice the steady rate is lower.
+        /// From 0.001 to 1000000.
         pub least_rate: f64 = 1.0,
-        /// Seconds for which unused permission to start visits accumulates.
+        /// Seconds for which unused permission to start visits accumulates. From 1 to 3600.
         pub burst_seconds: u64 = 30,
     }
 }
@@ -166,36 +182,37 @@ pub enum RegistrationAccess {
     Open,
 }
 
-/// `[governance]`: admission rules (docs/model.md#admission).
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GovernanceConfig {
-    /// Who may register domains and cards.
-    pub registration: RegistrationAccess,
-    /// Domains whose cards are approved without proof.
-    pub allow_domains: Vec<DomainPattern>,
-    /// Domains that cannot be registered and whose agents are on hold.
-    pub deny_domains: Vec<DomainPattern>,
-    /// Approves everything that is not denied. For demonstrations and closed networks.
-    pub approve_all: bool,
-    /// Whether the accounts that registered an agent and its owner are excluded from deciding its reviews.
-    pub four_eyes: bool,
-    /// Days after which an approval ends unless the content is approved again. Unset: never.
-    pub recertify_after: Option<u16>,
-    /// How many accounts must approve.
-    pub deciders: DecidersConfig,
+section! {
+    /// `[governance]`: admission rules (docs/model.md#admission).
+    pub struct GovernanceConfig {
+        /// Who may register domains and cards: "token" for callers with a token, "open" for anyone, as a nomination
+        /// that a curator must approve.
+        pub registration: RegistrationAccess,
+        /// Domains whose cards are approved without proof, such as `example.com` or `*.example.com`.
+        pub allow_domains: Vec<DomainPattern>,
+        /// Domains that cannot be registered and whose agents are on hold.
+        pub deny_domains: Vec<DomainPattern>,
+        /// Approves everything that is not denied. For demonstrations and closed networks.
+        pub approve_all: bool,
+        /// Whether the accounts that registered an agent and its owner are excluded from deciding its reviews.
+        pub four_eyes: bool,
+        /// Days after which an approval ends unless the content is approved again. Unset: never. From 15 to 3650.
+        pub recertify_after: Option<u16>,
+        /// How many accounts must approve, by the class of the change.
+        pub deciders: DecidersConfig,
+    }
 }
 
 section! {
     /// `[governance.deciders]`: how many accounts must approve, by the class of the change.
     pub struct DecidersConfig {
-        /// For a first card.
+        /// Accounts for a first card. From 1 to 9.
         pub first: u8 = 1,
-        /// For a change of class low, or none.
+        /// Accounts for a change of class low, or none. From 1 to 9.
         pub low: u8 = 1,
-        /// For a change of class high.
+        /// Accounts for a change of class high. From 1 to 9.
         pub high: u8 = 1,
-        /// For a critical change.
+        /// Accounts for a critical change. From 1 to 9.
         pub critical: u8 = 1,
     }
 }
@@ -235,15 +252,17 @@ pub const MAX_DECIDERS: u8 = 9;
 section! {
     /// `[search]`: the full-text index, and semantic search.
     pub struct SearchConfig {
-        /// Megabytes the index writer may hold before it flushes.
+        /// Megabytes the index writer may hold before it flushes. From 16 to 4096.
         pub writer_megabytes: usize = 64,
-        /// Megabytes of the cache of search results.
+        /// Megabytes of the cache of search results. From 0 to 65536.
         pub cache_megabytes: u64 = 64,
-        /// The installed sentence encoder to use, by its folder or identifier. Empty: the current one; `off`: none.
+        /// The installed sentence encoder to use, by its folder or identifier. Empty: the current one; "off": none.
         pub model: String,
         /// Milliseconds that a search waits for the vector of its query, before it falls back to full text only.
+        /// From 1 to 10000.
         pub embed_timeout: u64 = 50,
         /// Maximum number of agents embedded per second, to leave processor time for other work; 0 for no limit.
+        /// From 0 to 1000000.
         pub embed_rate: u32 = 100,
     }
 }
@@ -252,55 +271,59 @@ section! {
     /// `[limits]`: maximum numbers, sizes and times (docs/model.md#limits). The limits of an account do not apply to
     /// admins.
     pub struct LimitsConfig {
-        /// Agents of one domain.
+        /// Agents of one domain. From 0 to 1000000.
         pub agents_per_domain: usize = 50,
         /// Agents of one domain that are reserved for agents covered by a proof of the domain; at most half of
-        /// `agents_per_domain`.
+        /// `agents_per_domain`. From 0 to 1000000.
         pub agents_reserved: usize = 25,
-        /// Sources registered by one account, without catalogs.
+        /// Sources registered by one account, without catalogs. From 0 to 1000000000.
         pub sources_per_account: u64 = 1000,
-        /// Networks recorded per source from which anonymous clients have nominated it.
+        /// Networks recorded per source from which anonymous clients have nominated it. From 0 to 1000000.
         pub networks_per_source: usize = 50,
-        /// Domains registered by one account.
+        /// Domains registered by one account. From 0 to 1000000000.
         pub domains_per_account: u64 = 100,
-        /// Card sources nominated from one network without a token that await their first approval.
+        /// Card sources nominated from one network without a token that await their first approval. From 0 to 1000000.
         pub pending_nominations: u64 = 20,
-        /// Anonymous writes per minute and address.
+        /// Anonymous writes per minute and address. From 1 to 1000000.
         pub anonymous_writes_per_minute: u32 = 30,
-        /// Concurrent connections; fewer if the process may not open enough files.
+        /// Concurrent connections; fewer if the process may not open enough files. From 1 to 1000000.
         pub connections: usize = 10_000,
-        /// Concurrent connections from one address, except `trusted_proxies`.
+        /// Concurrent connections from one address, except `server.trusted_proxies`. From 1 to 1000000.
         pub connections_per_address: usize = 256,
-        /// Seconds from the first byte of a request to the first byte of its response.
+        /// Seconds from the first byte of a request to the first byte of its response; more than `body_seconds`.
+        /// From 1 to 3600.
         pub request_seconds: u64 = 120,
-        /// Seconds that the body of a request may take to arrive.
+        /// Seconds that the body of a request may take to arrive. From 1 to 3600.
         pub body_seconds: u64 = 30,
         /// Seconds without progress after which a client that does not read its response is disconnected.
+        /// From 1 to 3600.
         pub write_seconds: u64 = 30,
         /// Megabytes of responses that one address has not read yet. Responses of up to 64 KiB do not count, and an
-        /// address without unread responses may read a response of any size.
+        /// address without unread responses may read a response of any size. From 0 to 65536.
         pub unread_megabytes_per_address: u64 = 32,
-        /// Maximum size of a JSON request in bytes.
+        /// Maximum size of a JSON request in bytes. From 1024 to 1048576.
         pub json_bytes: usize = 64 * 1024,
-        /// Maximum length of `q`, in characters.
+        /// Maximum length of `q`, in characters. From 1 to 65536.
         pub query_chars: usize = 512,
-        /// Filter values per search.
+        /// Filter values per search. From 0 to 10000.
         pub filters: usize = 20,
-        /// Facets per search.
+        /// Facets per search. From 0 to 10000.
         pub facets: usize = 12,
         /// Concurrent event streams and task streams of callers with an account, at most a tenth of them for one
-        /// account; callers without an account have separate slots, half as many.
+        /// account; callers without an account have separate slots, half as many. From 0 to 1000000.
         pub streams: usize = 100,
         /// Megabytes of the cache of card bytes; the cache of rendered agents has half as many in addition.
+        /// From 0 to 65536.
         pub card_cache_megabytes: u64 = 128,
     }
 }
 
 section! {
     pub struct LogConfig {
-        /// Log filter, such as `info,access=debug` or `a2a_registry=debug,audit=info,warn`.
+        /// Log filter, such as `info,access=debug` or `a2a_registry=debug,audit=info,warn`. The variable `RUST_LOG`
+        /// overrides it.
         pub filter: String = "info,actix_server=warn,rmcp=error,tantivy=warn,sqlx=warn,sea_orm_migration=warn".into(),
-        /// `text` for people, `json` for machines.
+        /// "text" for people, "json" for machines: one JSON object per line.
         pub format: LogFormat = LogFormat::Text,
     }
 }

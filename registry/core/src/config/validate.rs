@@ -17,9 +17,6 @@ pub fn validate_config(config: &Config) -> Vec<String> {
     let mut push_error = |text: String| errors.push(text);
     check_server_config(&config.server, &mut push_error);
     check_crawler_config(&config.crawler, &mut push_error);
-    if !(9..=65_536).contains(&config.store.sqlite_cache_megabytes) {
-        push_error("store.sqlite_cache_megabytes must be between 9 and 65536".into());
-    }
     check_deciders_config(&config.governance.deciders, &mut push_error);
     if let Some(days) = config.governance.recertify_after
         && !(MIN_TERM_DAYS..=MAX_TERM_DAYS).contains(&days)
@@ -58,6 +55,12 @@ pub fn validate_config(config: &Config) -> Vec<String> {
 }
 
 fn check_store_config(store: &StoreConfig, mut push_error: impl FnMut(String)) {
+    if !(9..=65_536).contains(&store.sqlite_cache_megabytes) {
+        push_error("store.sqlite_cache_megabytes must be between 9 and 65536".into());
+    }
+    if !(1..=86_400).contains(&store.stale_limit) {
+        push_error("store.stale_limit must be between 1 and 86400 seconds".into());
+    }
     if !store.database.is_empty() && store.database_file.is_some() {
         push_error(
             "store.database and store.database_file are alternatives: set only one of them".into(),
@@ -109,6 +112,9 @@ fn check_server_config(server: &ServerConfig, mut push_error: impl FnMut(String)
              address of this machine and cannot be used in links",
             server.listen
         ));
+    }
+    if server.drain_seconds > 3600 {
+        push_error("server.drain_seconds must be between 0 and 3600".into());
     }
     if server.tls_cert.is_some() != server.tls_key.is_some() {
         push_error(
@@ -171,6 +177,12 @@ fn check_search_config(search: &SearchConfig, mut push_error: impl FnMut(String)
     if !(16..=4096).contains(&search.writer_megabytes) {
         push_error("search.writer_megabytes must be between 16 and 4096".into());
     }
+    if search.cache_megabytes > 65_536 {
+        push_error("search.cache_megabytes must be between 0 and 65536".into());
+    }
+    if search.embed_rate > 1_000_000 {
+        push_error("search.embed_rate must be between 0 and 1000000".into());
+    }
     if search.model.contains(['/', '\\']) || search.model.starts_with('.') {
         push_error("search.model must be the name of one folder, an identifier or \"off\"".into());
     }
@@ -180,22 +192,12 @@ fn check_search_config(search: &SearchConfig, mut push_error: impl FnMut(String)
 }
 
 fn check_limits_config(limits: &LimitsConfig, mut push_error: impl FnMut(String)) {
-    if !(1024..=1024 * 1024).contains(&limits.json_bytes) {
-        push_error("limits.json_bytes must be between 1024 and 1048576".into());
-    }
-    for (key, value, most) in [
-        ("connections", limits.connections as u64, 1_000_000),
-        (
-            "connections_per_address",
-            limits.connections_per_address as u64,
-            1_000_000,
-        ),
-        ("request_seconds", limits.request_seconds, 3600),
-        ("body_seconds", limits.body_seconds, 3600),
-        ("write_seconds", limits.write_seconds, 3600),
-    ] {
-        if !(1..=most).contains(&value) {
-            push_error(format!("limits.{key} must be between 1 and {most}"));
+    let ranges = registration_limit_ranges(limits)
+        .into_iter()
+        .chain(request_limit_ranges(limits));
+    for (key, value, (least, most)) in ranges {
+        if !(least..=most).contains(&value) {
+            push_error(format!("limits.{key} must be between {least} and {most}"));
         }
     }
     if limits.request_seconds <= limits.body_seconds {
@@ -204,9 +206,51 @@ fn check_limits_config(limits: &LimitsConfig, mut push_error: impl FnMut(String)
                 .into(),
         );
     }
-    if limits.anonymous_writes_per_minute == 0 {
-        push_error("limits.anonymous_writes_per_minute must be at least 1".into());
-    }
+}
+
+/// A key of `[limits]` with its value, and the least and the greatest permitted one.
+type LimitRange = (&'static str, u64, (u64, u64));
+
+fn registration_limit_ranges(limits: &LimitsConfig) -> [LimitRange; 7] {
+    const MILLION: (u64, u64) = (0, 1_000_000);
+    const BILLION: (u64, u64) = (0, 1_000_000_000);
+    let (agents, reserved) = (limits.agents_per_domain, limits.agents_reserved);
+    let networks = limits.networks_per_source as u64;
+    let writes = u64::from(limits.anonymous_writes_per_minute);
+    [
+        ("agents_per_domain", agents as u64, MILLION),
+        ("agents_reserved", reserved as u64, MILLION),
+        ("sources_per_account", limits.sources_per_account, BILLION),
+        ("networks_per_source", networks, MILLION),
+        ("domains_per_account", limits.domains_per_account, BILLION),
+        ("pending_nominations", limits.pending_nominations, MILLION),
+        ("anonymous_writes_per_minute", writes, (1, 1_000_000)),
+    ]
+}
+
+fn request_limit_ranges(limits: &LimitsConfig) -> [LimitRange; 12] {
+    const HOUR: (u64, u64) = (1, 3600);
+    const MEGABYTES: (u64, u64) = (0, 65_536);
+    let each = limits.connections_per_address as u64;
+    let unread = limits.unread_megabytes_per_address;
+    [
+        ("connections", limits.connections as u64, (1, 1_000_000)),
+        ("connections_per_address", each, (1, 1_000_000)),
+        ("request_seconds", limits.request_seconds, HOUR),
+        ("body_seconds", limits.body_seconds, HOUR),
+        ("write_seconds", limits.write_seconds, HOUR),
+        ("unread_megabytes_per_address", unread, MEGABYTES),
+        ("json_bytes", limits.json_bytes as u64, (1024, 1024 * 1024)),
+        ("query_chars", limits.query_chars as u64, (1, 65_536)),
+        ("filters", limits.filters as u64, (0, 10_000)),
+        ("facets", limits.facets as u64, (0, 10_000)),
+        ("streams", limits.streams as u64, (0, 1_000_000)),
+        (
+            "card_cache_megabytes",
+            limits.card_cache_megabytes,
+            MEGABYTES,
+        ),
+    ]
 }
 
 /// The error in a log filter, if any. The library accepts any word as a module name: a misspelled level would log that

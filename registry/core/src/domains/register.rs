@@ -27,7 +27,7 @@ pub async fn register_domain(
     caller: &Caller,
     registration: &Registration,
 ) -> Result<DomainView> {
-    caller.require_registration_right(&context.config.governance)?;
+    caller.require_registration_right(&context.config().governance)?;
     let admitted = check_registration(context, caller, registration)?;
     let set = load_admission_policies(context, &context.store).await?;
     enforce_register_policy(context, caller, &set, &admitted)?;
@@ -85,7 +85,7 @@ fn require_approval_right(context: &AppContext, caller: &Caller) -> Result<()> {
             "Only a curator may approve with the registration.",
         ));
     }
-    if !context.config.governance.registrant_may_approve(None) {
+    if !context.config().governance.registrant_may_approve(None) {
         return Err(AppError::forbidden(
             "This registry requires approval by other accounts (`governance.four_eyes`, `governance.deciders`). \
              Register without approving.",
@@ -95,7 +95,7 @@ fn require_approval_right(context: &AppContext, caller: &Caller) -> Result<()> {
 }
 
 fn reject_denied_domain(context: &AppContext, name: &str) -> Result<()> {
-    if context.rules.denies(name) {
+    if context.rules().denies(name) {
         return Err(AppError::new(
             ErrorKind::DomainDenied,
             format!("{name} is on this registry's list of denied domains (`deny_domains`)."),

@@ -353,7 +353,7 @@ impl RegistrationBatch<'_> {
         domains: &BTreeMap<String, BatchDomain>,
         change_set: &mut ChangeSet<'_>,
     ) -> Result<()> {
-        let governance = &self.context.config.governance;
+        let governance = &self.context.config().governance;
         let mut approved_agents = BTreeSet::new();
         for target in targets {
             let Some(BatchDomain { row, .. }) = domains.get(&target.domain.name) else {

@@ -27,7 +27,7 @@ impl RegistrationCounts {
     }
 
     pub fn check_domain_limit(&self, context: &AppContext) -> Result<()> {
-        let limit = context.config.limits.domains_per_account;
+        let limit = context.config().limits.domains_per_account;
         if self.domains.is_some_and(|domains| domains >= limit) {
             return Err(AppError::limit_reached(format!(
                 "This account has reached its limit of {limit} domains."
@@ -49,7 +49,7 @@ impl RegistrationCounts {
         if caller.has_permission(Permission::Administer) {
             return Ok(());
         }
-        let limits = &context.config.limits;
+        let limits = &context.config().limits;
         if let Some(account) = &caller.account {
             let limit = limits.sources_per_account;
             let cards = match self.cards {

@@ -284,7 +284,7 @@ impl<'a> SourceAdder<'a> {
     ) -> Result<AddedSources> {
         let account = self.caller.account.as_ref().filter(|_| approve);
         let approve_as = account.map(|account| account.id);
-        let mut quota = counted.agent_quota(&self.context.config.limits);
+        let mut quota = counted.agent_quota(&self.context.config().limits);
         let mut added = AddedSources {
             sees_all: counted.sees_all,
             ..AddedSources::default()
@@ -328,7 +328,7 @@ impl<'a> SourceAdder<'a> {
             .iter()
             .any(|one| is_same_registrant(one, &own_registrant));
         // Networks are stored only for counting, up to the limit; an account is always stored.
-        let is_full = others.len() >= self.context.config.limits.networks_per_source;
+        let is_full = others.len() >= self.context.config().limits.networks_per_source;
         if !is_own {
             self.check_card_limit(counted, kind, &existing.url).await?;
         }

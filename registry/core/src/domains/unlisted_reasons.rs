@@ -53,7 +53,10 @@ pub async fn load_unlisted_reasons<'a>(
             person_approved: None,
             permitting_rule: None,
         };
-        (version.agent_id, approval_obstacles(&facts, &context.rules))
+        (
+            version.agent_id,
+            approval_obstacles(&facts, &context.rules()),
+        )
     };
     let obstacles: HashMap<Uuid, Vec<Obstacle>> =
         versions.iter().map(agent_and_obstacles).collect();

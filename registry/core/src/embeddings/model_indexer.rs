@@ -182,7 +182,7 @@ pub fn remove_stale_vector_files(context: &AppContext) -> std::io::Result<()> {
 }
 
 fn vectors_dir(context: &AppContext) -> PathBuf {
-    context.config.store.data_dir.join("vectors")
+    context.config().store.data_dir.join("vectors")
 }
 
 /// Returns the id of the most recently used other model with complete vectors.

@@ -28,9 +28,10 @@ const MAX_CANDIDATE_ROWS: u64 = 1_000;
 /// own host, because it may not assign identifiers in another domain. If the host cannot be part of an identifier,
 /// such as an IPv6 address, the list is empty.
 pub fn peer_referrals(context: &AppContext) -> Vec<Referral> {
-    let own = Url::parse(&context.config.public_url()).ok();
+    let config = context.config();
+    let own = Url::parse(&config.public_url()).ok();
     let host = own.as_ref().and_then(Url::host_str).unwrap_or_default();
-    let peers = context.config.federation.peers.iter();
+    let peers = config.federation.peers.iter();
     let referral = peers.filter_map(|(name, peer)| {
         let url = peer.search_url()?;
         let identifier = format!("urn:air:{host}:peer:{name}");
@@ -48,7 +49,7 @@ pub fn peer_referrals(context: &AppContext) -> Vec<Referral> {
 /// The peers with their state, and the registries that could be peers.
 pub async fn list_peers(context: &AppContext) -> Result<PeerList> {
     let now = context.monotonic_time();
-    let configured = &context.config.federation.peers;
+    let configured = &context.config().federation.peers;
     let peers = configured.iter().map(|(name, peer)| {
         let (left_alone, last_failure) = context.federation.breaker_state(name, now);
         PeerView {
@@ -70,7 +71,7 @@ pub async fn list_peers(context: &AppContext) -> Result<PeerList> {
             url: row.url.clone(),
             share_private: false,
         };
-        let is_new = !peer_urls.contains(&peer.base_url()) && !context.rules.denies(&domain);
+        let is_new = !peer_urls.contains(&peer.base_url()) && !context.rules().denies(&domain);
         is_new.then_some(PeerCandidate {
             identifier: row.identifier,
             display_name: row.display_name,
@@ -85,5 +86,5 @@ pub async fn list_peers(context: &AppContext) -> Result<PeerList> {
 }
 
 pub fn has_peers(context: &AppContext) -> bool {
-    !context.config.federation.peers.is_empty()
+    !context.config().federation.peers.is_empty()
 }

@@ -35,7 +35,7 @@ pub struct PeerResponses {
 /// further registries.
 pub async fn query_peers(context: &AppContext, caller: &Caller, query: &Query) -> PeerResponses {
     let mut responses = PeerResponses::default();
-    let config = &context.config.federation;
+    let config = &context.config().federation;
     let Some(fetcher) = context.network.federation_fetcher.as_ref() else {
         return responses;
     };

@@ -32,10 +32,10 @@ pub(super) fn validate_peer_result(
     peer: &PeerConfig,
     result: &Value,
 ) -> Option<SearchResult> {
-    let own = Url::parse(&context.config.public_url()).ok()?;
+    let own = Url::parse(&context.config().public_url()).ok()?;
     let found = parse_peer_result(guard, &peer.base_url(), &own, result)?;
     let publisher = urn_publisher(&found.entry.identifier)?;
-    (!context.rules.denies(publisher)).then_some(found)
+    (!context.rules().denies(publisher)).then_some(found)
 }
 
 fn parse_peer_result(

@@ -7,4 +7,3 @@ pub mod housekeeping;
 pub mod readiness;
 pub mod received_request;
 pub mod scrape;
-pub mod secret_files;

@@ -106,7 +106,7 @@ pub async fn check_readiness(context: &AppContext) -> Readiness {
     let ready = checks.iter().all(|check| check.ok);
     Readiness {
         ready,
-        approve_all: context.config.governance.approve_all,
+        approve_all: context.config().governance.approve_all,
         checks,
         request: None,
     }
@@ -211,7 +211,7 @@ fn damaged_cards_status(context: &AppContext) -> String {
 }
 
 async fn check_disk(context: &AppContext) -> Result<String, String> {
-    let path = context.config.store.data_dir.join(PROBE_FILE_NAME);
+    let path = context.config().store.data_dir.join(PROBE_FILE_NAME);
     let mut last_result = Arc::clone(&context.disk.0).lock_owned().await;
     let now = context.now();
     let recent = last_result

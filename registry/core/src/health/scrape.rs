@@ -94,7 +94,7 @@ async fn read_database(context: &AppContext) -> Result<DatabaseReadings> {
     let visits = operating_counts::count_due_visits(&read, now.0, overdue_by, MAX_COUNTED).await?;
     let reviews = operating_counts::count_open_reviews(&read, MAX_COUNTED).await?;
     let holds = operating_counts::count_holds_by_kind(&read, MAX_COUNTED).await?;
-    let approvals = match context.config.governance.approval_term() {
+    let approvals = match context.config().governance.approval_term() {
         Some(term) => {
             let ends = [7, 30].map(|days| now.0.saturating_add(days * DAY));
             operating_counts::count_ending_approvals(&read, term, now.0, ends, MAX_COUNTED).await?

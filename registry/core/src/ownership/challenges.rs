@@ -78,7 +78,7 @@ pub async fn ensure_challenges(
 
 /// The URI of an account in records and cards.
 pub fn account_uri(context: &AppContext, account: Uuid) -> String {
-    format!("{}/accounts/{account}", context.config.public_url())
+    format!("{}/accounts/{account}", context.config().public_url())
 }
 
 /// The account that a card's owner extension names (docs/ownership.md#proofs). It may not exist.
@@ -96,7 +96,7 @@ pub fn card_claimed_owner(context: &AppContext, card: &AgentCard) -> Option<Uuid
 
 /// The host of this registry in DNS records, with `:port` if it has one.
 pub fn registry_host(context: &AppContext) -> String {
-    let url = context.config.public_url();
+    let url = context.config().public_url();
     let host = Url::parse(&url).ok().and_then(|url| {
         let host = url.host_str()?.to_owned();
         Some(match url.port() {

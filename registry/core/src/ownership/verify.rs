@@ -89,7 +89,7 @@ async fn end_domain_check_lease(
             .0,
     );
     // If some networks are exempt from spacing, a host with an unknown address block counts as exempt too.
-    let exempt = !context.config.crawler.allow_networks.is_empty();
+    let exempt = !context.config().crawler.allow_networks.is_empty();
     let unknown = if exempt { retry_at } else { next_request_at };
     let write = context.store.begin_write().await?;
     write

@@ -30,7 +30,7 @@ pub async fn load_policy_dry_run(
     let set = load_newest_policy_set(
         &context.policy_sets.compiled,
         &context.store,
-        &context.rules,
+        &context.rules(),
     )
     .await?;
     let selected = set.policies().iter().find(|one| one.id == policy);

@@ -41,7 +41,7 @@ pub async fn policies_test(
             load_newest_policy_set(
                 &context.policy_sets.compiled,
                 &context.store,
-                &context.rules,
+                &context.rules(),
             )
             .await?
         }

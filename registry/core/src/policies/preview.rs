@@ -38,7 +38,7 @@ pub async fn policies_preview(
     let after = with_current_collections(&context.store, after).await?;
     let _permit = acquire_preview_permit(context)?;
     let compiled = &context.policy_sets.compiled;
-    let before = load_newest_policy_set(compiled, &context.store, &context.rules).await?;
+    let before = load_newest_policy_set(compiled, &context.store, &context.rules()).await?;
     let callers = load_compared_callers(context, &[&before, &after]).await?;
     let comparison = Arc::new(PolicySetComparison::build(before, after, callers)?);
     let mut totals = PreviewTotals::default();

@@ -53,8 +53,8 @@ pub async fn policies_show(
     };
     let sets = &context.policy_sets.compiled;
     let set = match query.number {
-        None => compile_stored_set(sets, row.clone(), &context.rules).await?,
-        Some(_) => compile_earlier_set(sets, row.clone(), &context.rules).await?,
+        None => compile_stored_set(sets, row.clone(), &context.rules()).await?,
+        Some(_) => compile_earlier_set(sets, row.clone(), &context.rules()).await?,
     };
     Ok(policies_view(context, &set, row.as_ref()))
 }
@@ -209,8 +209,8 @@ pub(super) async fn compile_requested_set(
     let compiled = compile_new_draft(
         &context.policy_sets.compiled,
         texts.to_vec(),
-        &context.rules,
-        &context.config.identity,
+        &context.rules(),
+        &context.config().identity,
     )
     .await?;
     compiled.map_err(|faults| invalid_policies_error(texts, &faults))

@@ -82,7 +82,7 @@ pub async fn waiver_grant(
     let mut state = load_agent_state(&write, agent.id).await?;
     reject_excluded_decider(
         account.id,
-        &conflicted_accounts(&write, &context.config, &state.agent).await?,
+        &conflicted_accounts(&write, &context.config(), &state.agent).await?,
     )?;
     let version = require_waivable_version(&write, &state, new, expires_at).await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());

@@ -161,14 +161,14 @@ async fn reject_needless_break_glass(
     review: &review::Model,
     account: Uuid,
 ) -> Result<()> {
-    let excluded = excluded_deciders(write, &context.config, &state.agent, review).await?;
+    let excluded = excluded_deciders(write, &context.config(), &state.agent, review).await?;
     if excluded.contains(&account) {
         return Ok(());
     }
     let approvals = review_notes::approvals_by_review(write, &[review.id]).await?;
     let mut counted = eligible_approvers(write, &approvals, &excluded).await?;
     counted.insert(account);
-    let governance = &context.config.governance;
+    let governance = &context.config().governance;
     let needed = governance.approvals_needed(review.kind()?, review.change_class()?);
     if u32::try_from(counted.len()).unwrap_or(u32::MAX) < needed {
         return Ok(());

@@ -217,7 +217,7 @@ async fn version_to_restore(
     let Some(served_before) = break_glass.before_version else {
         return Ok(None);
     };
-    if context.config.governance.approve_all {
+    if context.config().governance.approve_all {
         return Ok(Some(served_before));
     }
     let agent_decisions = decisions::decisions_by_agent(write, &[break_glass.agent_id]).await?;

@@ -81,7 +81,7 @@ pub(super) async fn decide_review(
     let write = context.store.begin_write().await?;
     let (review, mut state) = lock_open_review(&write, id, "decided").await?;
     let key = require_reviewed_version(&write, &review, &decision.digest).await?;
-    let excluded = excluded_deciders(&write, &context.config, &state.agent, &review).await?;
+    let excluded = excluded_deciders(&write, &context.config(), &state.agent, &review).await?;
     reject_excluded_decider(account.id, &excluded)?;
     // The account may have been disabled, or lost the role, while this waited for the lock.
     let present = accounts::accounts_by_ids(&write, &[account.id]).await?;
@@ -135,7 +135,7 @@ impl ReviewDecisionContext<'_> {
         let approvals = review_notes::approvals_by_review(write, &[review.id]).await?;
         let mut counted = eligible_approvers(write, &approvals, excluded).await?;
         let is_new = counted.insert(self.account.id);
-        let governance = &context.config.governance;
+        let governance = &context.config().governance;
         let needed = governance.approvals_needed(review.kind()?, review.change_class()?);
         let approval_count = u32::try_from(counted.len()).unwrap_or(u32::MAX);
         let is_enough = approval_count >= needed;
@@ -302,7 +302,7 @@ pub(super) async fn decision_blocker(
     if row.state != ReviewState::Open {
         return Ok(Some(format!("The review is {}.", row.state.as_str())));
     }
-    let excluded = excluded_deciders(&context.store, &context.config, agent, row).await?;
+    let excluded = excluded_deciders(&context.store, &context.config(), agent, row).await?;
     Ok(reject_excluded_decider(account.id, &excluded)
         .err()
         .map(|error| error.public))

@@ -50,7 +50,7 @@ async fn reviews_to_decide(context: &AppContext, account: &CallerAccount) -> Res
     if !account.has_permission(Permission::Approve) {
         return Ok(Vec::new());
     }
-    let four_eyes = context.config.governance.four_eyes;
+    let four_eyes = context.config().governance.four_eyes;
     let limit = MAX_INBOX_ENTRIES as u64;
     let rows = reviews::reviews_decidable_by(&context.store, account.id, four_eyes, limit).await?;
     review_views(context, rows).await

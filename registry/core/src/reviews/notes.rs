@@ -163,7 +163,7 @@ async fn find_assignee(
     if name.is_empty() {
         return Ok(None);
     }
-    let excluded = excluded_deciders(write, &context.config, &state.agent, review).await?;
+    let excluded = excluded_deciders(write, &context.config(), &state.agent, review).await?;
     let account = accounts::account_by_name(write, name).await?;
     let Some(account) = account else {
         return Err(AppError::conflict("The assignee is not an account."));

@@ -109,7 +109,7 @@ fn reject_unconfirmed_break_glass(state: &AgentChangeState) -> Result<()> {
 /// process, do no harm: each agent is locked and checked again. A failure does not stop the others; the first one is
 /// returned at the end.
 pub async fn advance_approval_terms(context: &AppContext) -> Result<()> {
-    let Some(term) = context.config.governance.approval_term() else {
+    let Some(term) = context.config().governance.approval_term() else {
         return Ok(());
     };
     let mut first_error = Ok(());

@@ -71,9 +71,9 @@ async fn require_sole_approval_right(
         Some(review) => review.change_class()?,
         None => Some(ChangeClass::Critical),
     };
-    let governance = &context.config.governance;
+    let governance = &context.config().governance;
     let needed = governance.approvals_needed(ReviewKind::Admission, class);
-    let interested = conflicted_accounts(write, &context.config, &state.agent).await?;
+    let interested = conflicted_accounts(write, &context.config(), &state.agent).await?;
     if needed == 1 && !interested.contains(&account.id) {
         return Ok(());
     }

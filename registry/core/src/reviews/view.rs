@@ -124,7 +124,7 @@ pub async fn review_views(context: &AppContext, rows: Vec<review::Model>) -> Res
             assignee: row.assignee.and_then(|id| people.account_name(id)),
             due: row.due_at.map(Timestamp),
             deciders: review_deciders(&row, &approvals),
-            approvals_needed: context.config.governance.approvals_needed(kind, class),
+            approvals_needed: context.config().governance.approvals_needed(kind, class),
             approvals,
             submitter: row.submitter,
             reason: row.reason,
@@ -203,7 +203,7 @@ impl ReviewParticipants {
             .filter(|row| approvals.iter().any(|one| one.review_id == row.id))
             .cloned()
             .collect();
-        let excluded = excluded_deciders_by_review(db, &context.config, agents, &open).await?;
+        let excluded = excluded_deciders_by_review(db, &context.config(), agents, &open).await?;
         for (review, excluded) in &excluded {
             let of_it = approvals.iter().filter(|one| one.review_id == *review);
             let deciders =

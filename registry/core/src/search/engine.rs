@@ -119,7 +119,7 @@ impl<'a> PreparedSearch<'a> {
         }
         let requested_mode = resolve_search_mode(query, context.semantic_search.has_model())?;
         let embedding = match &query.q {
-            Some(text) if text.chars().count() <= context.config.limits.query_chars => {
+            Some(text) if text.chars().count() <= context.config().limits.query_chars => {
                 context
                     .semantic_search
                     .embed_query(caller.key(), text, requested_mode)
@@ -164,7 +164,7 @@ impl<'a> PreparedSearch<'a> {
     }
 
     pub fn build_request(&self, context: &AppContext, caller: &Caller) -> Result<SearchRequest> {
-        let limits = &context.config.limits;
+        let limits = &context.config().limits;
         let mut request = build_search_request(self.query, limits)?;
         request.visible_to.clone_from(&self.labels);
         request.class_labels = caller.caller_class_labels(&self.policies);

@@ -91,7 +91,7 @@ pub async fn suggest_completions(
     query: &SuggestQuery,
 ) -> Result<Suggestions, AppError> {
     require_recent_database_contact(context)?;
-    crate::search::query::check_text_length("/q", &query.q, context.config.limits.query_chars)?;
+    crate::search::query::check_text_length("/q", &query.q, context.config().limits.query_chars)?;
     let (prefix, labels) = (
         query.q.clone(),
         caller.labels(&context.policy_sets.enforced_set()),

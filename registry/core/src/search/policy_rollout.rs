@@ -22,7 +22,7 @@ pub async fn roll_out_newest_policies(
         load_newest_policy_set(
             &context.policy_sets.compiled,
             &context.store,
-            &context.rules,
+            &context.rules(),
         )
         .await?,
     );

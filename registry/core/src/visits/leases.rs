@@ -87,7 +87,7 @@ pub async fn record_domain_networks(
 
 /// Whether an address is in `allow_networks`, where neither spacing nor the limit of address blocks applies.
 pub fn is_exempt_address(context: &AppContext, address: IpAddr) -> bool {
-    let networks = &context.config.crawler.allow_networks;
+    let networks = &context.config().crawler.allow_networks;
     networks.iter().any(|network| network.contains(&address))
 }
 

@@ -5,11 +5,10 @@
 //! everything that the card vouches for. The signed card is stored there too, because every ECDSA signature has
 //! different bytes and all replicas must serve the same ones.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use a2a_card::{MAX_KEY_FILE_BYTES, ProtectedHeader, SigningKey};
+use a2a_registry_core::config::secret_file::read_secret_bytes;
 use a2a_registry_core::config::{A2aConfig, Config};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::StartError;
@@ -55,25 +54,22 @@ impl NamedSigningKey {
         Ok(Self { key, kid })
     }
 
-    fn from_file(path: &Path, kid: &str) -> Result<Self, StartError> {
+    fn from_file(setting: &str, path: &Path, kid: &str) -> Result<Self, StartError> {
         let unusable = |error: String| {
             StartError(format!(
                 "the key {} cannot be used: {error}",
                 path.display()
             ))
         };
-        let mut bytes = Vec::new();
-        let limit = MAX_KEY_FILE_BYTES as u64 + 1;
-        File::open(path)
-            .and_then(|file| file.take(limit).read_to_end(&mut bytes))
-            .map_err(|error| unusable(error.to_string()))?;
+        let bytes =
+            read_secret_bytes(setting, path, MAX_KEY_FILE_BYTES as u64).map_err(StartError)?;
         Self::parse(&bytes, kid).map_err(unusable)
     }
 }
 
 /// Signs the registry's own card, unless the stored card is still current.
 pub async fn sign_own_card(context: &AppContext) -> Result<(), StartError> {
-    let config = &context.config;
+    let config = &context.config();
     if !config.a2a.enabled {
         return Ok(());
     }
@@ -101,7 +97,11 @@ pub async fn load_signing_keys(
 ) -> Result<Vec<NamedSigningKey>, StartError> {
     let mut keys = Vec::new();
     if let Some(path) = &config.key_file {
-        keys.push(NamedSigningKey::from_file(path, &config.kid)?);
+        keys.push(NamedSigningKey::from_file(
+            "a2a.key_file",
+            path,
+            &config.kid,
+        )?);
     }
     let stored_key = match keys.is_empty() {
         true => Some(ensure_signing_key(store).await?),
@@ -119,7 +119,7 @@ pub async fn load_signing_keys(
         keys.push(NamedSigningKey::parse(&bytes, kid).map_err(|_| unusable())?);
     }
     for path in &config.old_key_files {
-        keys.push(NamedSigningKey::from_file(path, "")?);
+        keys.push(NamedSigningKey::from_file("a2a.old_key_files", path, "")?);
     }
     Ok(keys)
 }
@@ -152,7 +152,7 @@ pub async fn load_or_sign_card(
     context: &AppContext,
     key: &NamedSigningKey,
 ) -> Result<SignedCard, StartError> {
-    let unsigned = own_card_json(&context.config).to_string();
+    let unsigned = own_card_json(&context.config()).to_string();
     let named = format!("{unsigned}\n{} {}", key.kid, key.key.thumbprint());
     let content = HEXLOWER.encode(digest(&SHA256, named.as_bytes()).as_ref());
     let matching_card = |text: &str| {
@@ -165,7 +165,7 @@ pub async fn load_or_sign_card(
     }
     let signed = SignedCard {
         content: content.clone(),
-        card: sign_card(&context.config, &unsigned, key)?,
+        card: sign_card(&context.config(), &unsigned, key)?,
         signed_at: context.now().0,
     };
     let text = serde_json::to_string(&signed).unwrap_or_default();

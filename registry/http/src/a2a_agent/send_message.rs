@@ -232,7 +232,7 @@ async fn prepare_task_run(
     message["taskId"] = json!(id.to_string());
     message["contextId"] = json!(context_id);
     history.push(message);
-    let retention = i64::from(context.config.a2a.task_hours) * HOUR;
+    let retention = i64::from(context.config().a2a.task_hours) * HOUR;
     let row = a2a_task::Model {
         id,
         account_id: task_owner_id(caller),

@@ -56,7 +56,7 @@ async fn insert_task_rows(
     context: &AppContext,
     rows: Vec<a2a_task::Model>,
 ) -> Result<(), AppError> {
-    let config = &context.config.a2a;
+    let config = &context.config().a2a;
     let write = context.store.begin_write().await?;
     let bounds = TaskLimits {
         account: config.tasks_per_account.into(),

@@ -109,12 +109,12 @@ fn take_entries_within_limit(entries: Vec<Entry>) -> impl Iterator<Item = Entry>
 }
 
 fn public_host(context: &AppContext) -> Option<String> {
-    let url = Url::parse(&context.config.public_url()).ok()?;
+    let url = Url::parse(&context.config().public_url()).ok()?;
     url.host_str().map(str::to_owned)
 }
 
 fn catalog_host(context: &AppContext) -> CatalogHost {
-    let url = context.config.public_url();
+    let url = context.config().public_url();
     CatalogHost {
         display_name: "A2A registry".to_owned(),
         identifier: public_host(context)

@@ -72,7 +72,7 @@ impl ArdScope {
 
 /// Returns the error of an unknown path unless ARD is enabled.
 fn require_ard_enabled(context: &AppContext) -> Result<()> {
-    match context.config.ard.enabled {
+    match context.config().ard.enabled {
         true => Ok(()),
         false => Err(AppError::no_resource()),
     }
@@ -89,7 +89,7 @@ fn map_collection_error(error: AppError) -> AppError {
 }
 
 pub(crate) fn ard_base_url(context: &AppContext) -> String {
-    catalog_entry::ard_base_url(&context.config)
+    catalog_entry::ard_base_url(&context.config())
 }
 
 /// Additional filters for the search core: entries only, with these conditions.
@@ -153,7 +153,7 @@ async fn load_complete_entries(context: &AppContext, rows: &[AgentListRow]) -> R
     let mut cards: HashMap<Uuid, (String, Vec<String>)> = records
         .into_iter()
         .map(|record| {
-            let derives = context.config.ard.derive_queries || record.agent.derived_queries;
+            let derives = context.config().ard.derive_queries || record.agent.derived_queries;
             let queries = representative_queries(&record.card, derives);
             (record.agent.id, (record.version.digest, queries))
         })

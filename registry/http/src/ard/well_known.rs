@@ -84,8 +84,8 @@ fn catalog_response(
 
 /// `robots.txt`: allows everything and names the location of the catalog (ARD section 5.2).
 pub(crate) async fn robots_txt(context: web::Data<AppContext>) -> HttpResponse {
-    let url = context.config.public_url();
-    let catalog = match context.config.ard.enabled {
+    let url = context.config().public_url();
+    let catalog = match context.config().ard.enabled {
         true => format!("\nAgentmap: {url}/.well-known/ard.json\n"),
         false => String::new(),
     };

@@ -50,8 +50,8 @@ impl McpService {
             .with_legacy_session_mode(false)
             .with_json_response(true)
             .with_max_request_body_bytes(config.limits.json_bytes)
-            .with_allowed_hosts(allowed_hosts(config))
-            .with_allowed_origins(allowed_origins(config))
+            .with_allowed_hosts(allowed_hosts(&config))
+            .with_allowed_origins(allowed_origins(&config))
             .enforce_origin_validation();
         let sessions = Arc::new(NeverSessionManager::default());
         Self {

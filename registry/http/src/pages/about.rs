@@ -48,10 +48,10 @@ pub(crate) async fn about_page(context: web::Data<AppContext>, visitor: Visitor)
     };
     let config = context.config();
     let page = AboutPage::new(
-        Frame::for_visitor(config, "about", &visitor),
+        Frame::for_visitor(&config, "about", &visitor),
         overview,
         &registry_host(&context),
-        config,
+        &config,
     );
     crate::pages::render_page(StatusCode::OK, &page)
 }

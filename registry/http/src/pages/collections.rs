@@ -196,7 +196,7 @@ async fn collections_page(
 ) -> Result<CollectionsPage> {
     let list = collection_list(context, &visitor.caller).await?;
     Ok(CollectionsPage {
-        frame: Frame::for_visitor(context.config(), "collections", visitor),
+        frame: Frame::for_visitor(&context.config(), "collections", visitor),
         now: context.now(),
         collections: list.collections,
         edit: form.clone_if_editable(visitor),
@@ -212,7 +212,7 @@ async fn collection_page(
     problem: Option<String>,
 ) -> Result<CollectionPage> {
     Ok(CollectionPage {
-        frame: Frame::for_visitor(context.config(), "collections", visitor),
+        frame: Frame::for_visitor(&context.config(), "collections", visitor),
         now: context.now(),
         agents: collection_size_text(context, &visitor.caller, &collection.name).await,
         collection,
@@ -245,7 +245,7 @@ async fn collection_deletion_page(
     let used = collection_deletion_losses(context, &collection.name).await?;
     losses.extend(used.iter().map(|used| text::single_line(used, BLOCK)));
     Ok(ConfirmPage {
-        frame: Frame::for_visitor(context.config(), "collections", visitor),
+        frame: Frame::for_visitor(&context.config(), "collections", visitor),
         title: format!("Delete the collection {name}"),
         losses,
         action: link.clone(),

@@ -75,7 +75,7 @@ pub fn error_page(request: &HttpRequest, problem: &Problem) -> HttpResponse {
         return problem.to_response(request.uri().path());
     };
     let visitor = request.extensions().get::<Visitor>().cloned();
-    let frame = Frame::for_visitor(context.config(), "problem", &visitor.unwrap_or_default());
+    let frame = Frame::for_visitor(&context.config(), "problem", &visitor.unwrap_or_default());
     match ProblemPage::new(frame, problem).render() {
         Ok(body) => problem
             .response_builder()
@@ -92,7 +92,7 @@ pub fn error_page(request: &HttpRequest, problem: &Problem) -> HttpResponse {
 pub(crate) async fn show_problem_kind(context: web::Data<AppContext>, slug: Slug) -> HandlerResult {
     let kind = problem_kinds::problem_kind_by_slug(&slug.0).ok_or_else(AppError::no_resource)?;
     let template = ProblemKindPage {
-        frame: Frame::new(context.config(), "problem"),
+        frame: Frame::new(&context.config(), "problem"),
         kind,
         explanation: kind.explanation.split('`').collect(),
         status: kind.status.as_u16(),

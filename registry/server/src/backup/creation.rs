@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use a2a_crawler::Clock;
 use a2a_registry_core::config::Config;
+use a2a_registry_core::config::secret_file::resolve_credential_path;
 use a2a_registry_core::config::validate::sqlite_url;
 use a2a_registry_core::error::StartError;
 use a2a_registry_core::health::received_request::DATABASE_ID_SETTING;
@@ -215,21 +216,22 @@ fn copy_secret_files(
     if !request.with_secrets {
         return Ok(copied);
     }
-    let configured = request.config.secret_files();
-    let configured = configured.into_iter().map(|(_, path)| path);
-    for (number, from) in request
+    let mut files: Vec<PathBuf> = request
         .config_file
         .into_iter()
-        .chain(configured)
-        .enumerate()
-    {
+        .map(Path::to_owned)
+        .collect();
+    for (setting, path) in request.config.secret_files() {
+        files.push(resolve_credential_path(&setting, path).map_err(StartError)?);
+    }
+    for (number, from) in files.iter().enumerate() {
         let file_name = from.file_name().unwrap_or_default().to_string_lossy();
         // The number tells files of the same name apart, and no name begins with a dot.
         let name = format!("{SECRETS_FOLDER}/{:02}-{file_name}", number + 1);
         let to = request.folder.join(&name);
         copy_private_file(from, &to, &|bytes| progress("copying the secrets", bytes))
             .map_err(|error| file_error(from, &error))?;
-        let original = std::path::absolute(from).unwrap_or_else(|_| from.to_owned());
+        let original = std::path::absolute(from).unwrap_or_else(|_| from.clone());
         copied.insert(name, original);
     }
     Ok(copied)

@@ -11,7 +11,7 @@ async fn of_cards_signed_together_all_get_one() {
     let registry = Registry::new().await;
     let context = &registry.state.context;
     let first = context.self_agent.card.get().unwrap().bytes.clone();
-    let keys = load_signing_keys(&context.store, &context.config.a2a)
+    let keys = load_signing_keys(&context.store, &context.config().a2a)
         .await
         .unwrap();
     let write = context.store.begin_write().await.unwrap();

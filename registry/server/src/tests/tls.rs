@@ -6,7 +6,9 @@ use std::sync::Arc;
 use a2a_registry_core::metrics::Metrics;
 use tokio_util::sync::CancellationToken;
 
+use crate::serve::Listeners;
 use crate::tests::Registry;
+use crate::tls::ServerCertificate;
 
 #[actix_web::test]
 async fn https_is_spoken_where_a_certificate_is_configured() {
@@ -25,14 +27,14 @@ async fn https_is_spoken_where_a_certificate_is_configured() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let context = Arc::clone(&registry.state.context);
+        let listeners = Listeners {
+            certificate: ServerCertificate::from_config(&context.config().server).unwrap(),
+            ..Listeners::from(listener)
+        };
+        let metrics = Arc::new(Metrics::new());
         (
             port,
-            crate::serve::run_server(
-                context,
-                listener,
-                shutdown.clone(),
-                Arc::new(Metrics::new()),
-            ),
+            crate::serve::run_server(context, listeners, shutdown.clone(), metrics),
         )
     };
     let shutdown = CancellationToken::new();
@@ -64,7 +66,7 @@ async fn https_is_spoken_where_a_certificate_is_configured() {
 
     // An invalid key is named in the error, and nothing is served.
     std::fs::write(&key, "no key").unwrap();
-    let (_, refused) = serve(&CancellationToken::new());
-    let error = refused.await.unwrap_err().to_string();
-    assert!(error.contains("key.pem"), "{error}");
+    let config = registry.state.context.config();
+    let error = ServerCertificate::from_config(&config.server).unwrap_err();
+    assert!(error.to_string().contains("key.pem"), "{error}");
 }

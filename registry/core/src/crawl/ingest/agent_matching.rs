@@ -185,7 +185,7 @@ fn reached_agent_limit(
         .domain_agents(row.domain_id)
         .map(|state| batch.agent_coverage(row.domain_id, state.agent.id));
     let name = &batch.domains.get(&row.domain_id)?.name;
-    domain_agent_quota(&context.config.limits, standings).limit_message(name, coverage_level)
+    domain_agent_quota(&context.config().limits, standings).limit_message(name, coverage_level)
 }
 
 fn create_agent(

@@ -119,7 +119,7 @@ pub async fn ingest_catalog(
     }
     if let Some(skipped) = reader
         .skipped
-        .owner_message(context.config.limits.agents_per_domain)
+        .owner_message(context.config().limits.agents_per_domain)
     {
         batch.append_attempt_detail(source, &skipped);
     }
@@ -178,7 +178,7 @@ impl CatalogIngester {
                 true => Some(NominationAllowance::load(context, write, batch, &catalog).await?),
                 false => None,
             },
-            quota: domain_agent_quota(&context.config.limits, targets.into_values()),
+            quota: domain_agent_quota(&context.config().limits, targets.into_values()),
             listed: BTreeSet::new(),
             skipped: SkippedCatalogEntries::default(),
             retired_sources: None,

@@ -35,7 +35,7 @@ impl NominationAllowance {
         let listed = batch.live_domain_sources(catalog.domain_id);
         let listed = listed.filter(|row| row.catalog_id == Some(catalog.id));
         let catalog_remaining = MAX_NOMINATED.saturating_sub(listed.count());
-        let limits = &context.config.limits;
+        let limits = &context.config().limits;
         let registrant_remaining = match &registrant {
             Some(row) if is_admin_registrant(row) => u64::MAX,
             Some(source_registrant::Model {

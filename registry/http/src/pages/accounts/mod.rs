@@ -145,7 +145,7 @@ impl AccountPage {
             session,
         };
         Ok(Self {
-            frame: Frame::for_visitor(context.config(), "account", visitor),
+            frame: Frame::for_visitor(&context.config(), "account", visitor),
             now: context.now(),
             account,
             scopes: actor.scopes.to_string().replace(',', ", "),

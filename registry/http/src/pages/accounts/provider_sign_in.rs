@@ -72,7 +72,7 @@ async fn begin_sign_in_attempt(
     next: &str,
 ) -> Result<(ProviderRedirectPage, Vec<HeaderValue>), Problem> {
     let context = &state.context;
-    require_secure_connection(request, context.config())?;
+    require_secure_connection(request, &context.config())?;
     let provider = context
         .providers
         .sign_in_provider_named(provider)
@@ -83,7 +83,7 @@ async fn begin_sign_in_attempt(
     let ProviderRedirect { url, cookies } =
         create_sign_in_attempt(context, provider, request, next).await?;
     let page = ProviderRedirectPage {
-        frame: Frame::new(context.config(), "sign-in"),
+        frame: Frame::new(&context.config(), "sign-in"),
         title: text::single_line(provider.title(), LINE),
         address: url.into(),
     };
@@ -131,7 +131,7 @@ async fn begin_provider_session(
     response: &AuthorizationResponse,
 ) -> Result<(String, String), Problem> {
     let context = &state.context;
-    require_secure_connection(request, context.config())?;
+    require_secure_connection(request, &context.config())?;
     let provider = context
         .providers
         .sign_in_provider_named(provider)

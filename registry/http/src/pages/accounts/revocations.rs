@@ -201,7 +201,7 @@ pub(super) fn caller_session_id(caller: &Caller) -> Option<Uuid> {
 /// A confirmation page that returns to the account; the caller fills in the action.
 fn account_confirmation_page(context: &AppContext, visitor: &Visitor) -> ConfirmPage {
     ConfirmPage {
-        frame: Frame::for_visitor(context.config(), "account", visitor),
+        frame: Frame::for_visitor(&context.config(), "account", visitor),
         title: String::new(),
         losses: Vec::new(),
         action: String::new(),

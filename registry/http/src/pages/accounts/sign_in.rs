@@ -97,7 +97,7 @@ pub(super) fn render_sign_in_page(
     let existing_secret = cookies::secret_cookie(request, cookies::FORM_COOKIE);
     let secret = existing_secret.unwrap_or_else(|| random_secret(context));
     let template = SignInPage {
-        frame: Frame::for_visitor(context.config(), "sign-in", visitor),
+        frame: Frame::for_visitor(&context.config(), "sign-in", visitor),
         form_token: form_token(&secret),
         next: safe_local_path(page_state.next),
         problem: page_state
@@ -113,7 +113,7 @@ pub(super) fn render_sign_in_page(
                 )
             })
             .collect(),
-        refused: insecure_connection_reason(request, context.config()),
+        refused: insecure_connection_reason(request, &context.config()),
     };
     let mut response = render_page(status, &template);
     if let Some(cookie) = cookies::set_cookie_header(cookies::FORM_COOKIE, &secret) {
@@ -160,7 +160,7 @@ async fn sign_in_with_token(
     form: &SignInForm,
 ) -> Result<String, Problem> {
     let context = &state.context;
-    require_secure_connection(request, context.config())?;
+    require_secure_connection(request, &context.config())?;
     let client = SessionClient::from_request(request, context);
     if let Some(address) = client.address {
         state.sign_in_limit.admit_address(address)?;

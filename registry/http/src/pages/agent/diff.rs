@@ -50,7 +50,7 @@ pub(crate) async fn show_diff(
     AgentRef(agent): AgentRef,
     request: HttpRequest,
 ) -> HttpResponse {
-    let frame = Frame::for_visitor(context.config(), "agent", &visitor);
+    let frame = Frame::for_visitor(&context.config(), "agent", &visitor);
     let caller = &visitor.caller;
     match load_diff_data(&context, caller, &agent, request.query_string()).await {
         Ok(material) => {

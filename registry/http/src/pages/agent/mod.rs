@@ -112,11 +112,11 @@ pub(crate) async fn show_agent_page(
     visitor: Visitor,
     AgentRef(agent): AgentRef,
 ) -> HttpResponse {
-    let frame = Frame::for_visitor(context.config(), "agent", &visitor);
+    let frame = Frame::for_visitor(&context.config(), "agent", &visitor);
     let caller = &visitor.caller;
     match load_agent_page_data(&context, caller, &agent).await {
         Ok(material) => {
-            let page = AgentPage::new(frame, material, context.config(), context.now());
+            let page = AgentPage::new(frame, material, &context.config(), context.now());
             let mut response = crate::pages::render_page(StatusCode::OK, &page);
             let policy = csp_with_connect_sources(page.console.connect_origins());
             response

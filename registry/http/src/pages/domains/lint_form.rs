@@ -53,7 +53,7 @@ pub(crate) async fn submit_lint_form(
             problem.kind().status
         }
     };
-    let page = RegisterPage::with_lint(context.config(), &visitor, linted);
+    let page = RegisterPage::with_lint(&context.config(), &visitor, linted);
     crate::pages::render_page(status, &page)
 }
 

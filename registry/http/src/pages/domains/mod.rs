@@ -109,7 +109,7 @@ pub(crate) async fn show_domain(
     DomainRef(domain): DomainRef,
     request: HttpRequest,
 ) -> HttpResponse {
-    let frame = Frame::for_visitor(context.config(), "domain", &visitor);
+    let frame = Frame::for_visitor(&context.config(), "domain", &visitor);
     let caller = &visitor.caller;
     let reload_count = parse_page_reload_count(request.query_string());
     match domain_show(&context, caller, &domain).await {
@@ -151,7 +151,7 @@ pub(crate) async fn registered_domain_page(
     view: DomainView,
     under_way: bool,
 ) -> HttpResponse {
-    let frame = Frame::new(context.config(), "register");
+    let frame = Frame::new(&context.config(), "register");
     let agent_rows = load_domain_agent_rows(context, caller, &view, LIST).await;
     let registered_now = RegistrationNotice {
         under_way,
@@ -262,7 +262,7 @@ impl DomainPage {
         view: DomainView,
         reload_count: Option<u32>,
     ) -> Self {
-        let frame = Frame::for_visitor(context.config(), "domain", visitor);
+        let frame = Frame::for_visitor(&context.config(), "domain", visitor);
         let names = load_domain_agent_rows(context, &visitor.caller, &view, LIST).await;
         let form = OwnerVouchFormView::for_caller(&view, &visitor.caller);
         let mut page = Self::new(frame, view, names, reload_count, context.now());

@@ -63,8 +63,8 @@ pub(crate) async fn show_register_page(
     context: web::Data<AppContext>,
     visitor: Visitor,
 ) -> HttpResponse {
-    let mut page = RegisterPage::new(context.config(), "", false, None);
-    page.frame = Frame::for_visitor(context.config(), "register", &visitor);
+    let mut page = RegisterPage::new(&context.config(), "", false, None);
+    page.frame = Frame::for_visitor(&context.config(), "register", &visitor);
     crate::pages::render_page(StatusCode::OK, &page)
 }
 
@@ -96,7 +96,7 @@ pub(crate) async fn submit_registration(
             let status = problem.kind().status;
             let text = problem.to_string();
             let approve = form.approve.is_some();
-            let page = RegisterPage::new(context.config(), &form.target, approve, Some(&text));
+            let page = RegisterPage::new(&context.config(), &form.target, approve, Some(&text));
             crate::pages::render_page(status, &page)
         }
     }
@@ -133,8 +133,8 @@ pub(crate) async fn submit_registration_signed_in(
             let message = problem.to_string();
             let approve = approve.is_some();
             let mut page =
-                RegisterPage::new(form.context.config(), target, approve, Some(&message));
-            page.frame = Frame::for_visitor(form.context.config(), "register", &form.visitor);
+                RegisterPage::new(&form.context.config(), target, approve, Some(&message));
+            page.frame = Frame::for_visitor(&form.context.config(), "register", &form.visitor);
             crate::pages::render_page(problem.kind().status, &page)
         }
     }

@@ -35,7 +35,7 @@ pub(crate) async fn show_dry_run(
         .filter_map(dry_run_agent_id)
         .collect();
     let names = load_agent_names(&visitor.context, agents).await?;
-    let frame = Frame::for_visitor(visitor.context.config(), "policies", &visitor);
+    let frame = Frame::for_visitor(&visitor.context.config(), "policies", &visitor);
     let page = DryRunPage {
         frame,
         told: dry_run,

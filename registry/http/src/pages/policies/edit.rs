@@ -84,7 +84,7 @@ pub(crate) async fn show_policy_editor(
     if adds {
         draft.add_policy(&params.template)?;
     }
-    let frame = Frame::for_visitor(visitor.context.config(), "policies", &visitor);
+    let frame = Frame::for_visitor(&visitor.context.config(), "policies", &visitor);
     let mut page = PolicyEditorPage::new(frame, &draft, &[], visitor.context.now());
     page.focus_last_policy(adds);
     Ok(crate::pages::render_page(StatusCode::OK, &page))
@@ -102,7 +102,7 @@ pub(crate) async fn submit_policy_editor(
     let result = draft
         .run_action(&form.context, &form.visitor.caller, action)
         .await;
-    let frame = Frame::for_visitor(form.context.config(), "policies", &form.visitor);
+    let frame = Frame::for_visitor(&form.context.config(), "policies", &form.visitor);
     let (outcome, faults) = match result {
         Ok(done) => done,
         Err(error) => {
@@ -146,7 +146,7 @@ pub(super) fn policy_confirmation_response(
     draft: &PolicySetDraft,
     (preview, dropped): (PolicyPreview, Vec<String>),
 ) -> HttpResponse {
-    let frame = Frame::for_visitor(context.config(), "policies", visitor);
+    let frame = Frame::for_visitor(&context.config(), "policies", visitor);
     let mut page = PolicyEditorPage::new(frame, draft, &[], context.now());
     page.require_confirmation(preview, &dropped);
     crate::pages::render_page(StatusCode::OK, &page)

@@ -168,8 +168,8 @@ impl PolicySetDraft {
         let compiled = compile_new_draft(
             &context.policy_sets.compiled,
             texts,
-            &context.rules,
-            &context.config.identity,
+            &context.rules(),
+            &context.config().identity,
         )
         .await?;
         Ok(compiled.err().unwrap_or_default())

@@ -169,7 +169,7 @@ impl PolicyHistoryPage {
             Some(format!("/policies/history?{pairs}"))
         });
         Ok(Self {
-            frame: Frame::for_visitor(context.config(), "policies", visitor),
+            frame: Frame::for_visitor(&context.config(), "policies", visitor),
             now: context.now(),
             sets,
             newest: newest.number,

@@ -53,7 +53,7 @@ pub(crate) async fn show_policy_set(
         Some(_) => policies_show(&visitor.context, &visitor.caller, &requested).await?,
     };
     let edits = visitor.caller.has_permission(Permission::Administer);
-    let frame = Frame::for_visitor(visitor.context.config(), "policies", &visitor);
+    let frame = Frame::for_visitor(&visitor.context.config(), "policies", &visitor);
     let page = PolicySetPage {
         frame,
         now: visitor.context.now(),

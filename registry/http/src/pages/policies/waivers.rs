@@ -146,7 +146,7 @@ async fn waiver_end_confirmation_page(
         false => format!("{agent} has other effective content, to which {policy} applies anyway."),
     };
     Ok(ConfirmPage {
-        frame: Frame::for_visitor(context.config(), "policies", visitor),
+        frame: Frame::for_visitor(&context.config(), "policies", visitor),
         title: format!("End the waiver of {policy} for {agent}"),
         losses: vec![
             text::single_line(&granted, BLOCK),
@@ -199,7 +199,7 @@ impl WaiversPage {
             (waiver, agent)
         };
         Ok(Self {
-            frame: Frame::for_visitor(context.config(), "policies", visitor),
+            frame: Frame::for_visitor(&context.config(), "policies", visitor),
             now: context.now(),
             filters: filters.clone(),
             next: list

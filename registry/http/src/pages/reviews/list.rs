@@ -209,7 +209,7 @@ impl ReviewsPage {
             None => "all".to_owned(),
         };
         Ok(Self {
-            frame: Frame::for_visitor(context.config(), "reviews", visitor),
+            frame: Frame::for_visitor(&context.config(), "reviews", visitor),
             now: context.now(),
             next,
             here,

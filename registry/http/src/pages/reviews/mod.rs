@@ -107,7 +107,7 @@ pub(crate) async fn show_review(
     ReviewId(id): ReviewId,
 ) -> HandlerResult {
     let detail = review_show(&visitor.context, &visitor.caller, id).await?;
-    let frame = Frame::for_visitor(visitor.context.config(), "reviews", &visitor);
+    let frame = Frame::for_visitor(&visitor.context.config(), "reviews", &visitor);
     let page = ReviewPage::new(frame, detail, &visitor.caller, visitor.context.now());
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
@@ -133,7 +133,7 @@ pub(crate) async fn submit_review_action(
         return Err(problem);
     };
     crate::pages::log_problem(&problem);
-    let frame = Frame::for_visitor(form.context.config(), "reviews", visitor);
+    let frame = Frame::for_visitor(&form.context.config(), "reviews", visitor);
     let mut page = ReviewPage::new(frame, detail, &visitor.caller, form.context.now());
     page.show_problem(&problem, fields);
     Ok(crate::pages::render_page(problem.kind().status, &page))

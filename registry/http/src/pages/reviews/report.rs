@@ -55,7 +55,7 @@ pub(crate) async fn submit_report(
         contact: form.contact,
     };
     let accepted = report_agent(&caller.context, &caller, &agent, &new_report).await?;
-    let frame = Frame::new(caller.context.config(), "agent");
+    let frame = Frame::new(&caller.context.config(), "agent");
     Ok(report_confirmation_page(frame, &accepted))
 }
 
@@ -70,7 +70,7 @@ pub(crate) async fn submit_report_signed_in(
     } = form.fields;
     let new = NewReport { reason, contact };
     let accepted = report_agent(&form.context, &form.visitor.caller, &agent, &new).await?;
-    let frame = Frame::for_visitor(form.context.config(), "agent", &form.visitor);
+    let frame = Frame::for_visitor(&form.context.config(), "agent", &form.visitor);
     Ok(report_confirmation_page(frame, &accepted))
 }
 

@@ -42,7 +42,7 @@ impl FormFields for MarkNewsReadForm {}
 
 pub(crate) async fn show_inbox(visitor: PermittedVisitor<Read>) -> HandlerResult {
     let waiting = load_inbox(&visitor.context, &visitor.caller).await?;
-    let frame = Frame::for_visitor(visitor.context.config(), "waiting", &visitor);
+    let frame = Frame::for_visitor(&visitor.context.config(), "waiting", &visitor);
     let agents = waiting.news.iter().map(|news| news.agent).collect();
     let names = load_agent_names(&visitor.context, agents).await?;
     let page = InboxPage {

@@ -121,7 +121,7 @@ pub(crate) async fn show_home_or_search(
         if let Err(error) = &stats {
             tracing::warn!(%error, "the home page has no statistics");
         }
-        let frame = Frame::for_visitor(context.config(), "search", &visitor);
+        let frame = Frame::for_visitor(&context.config(), "search", &visitor);
         let registry = context.config().public_url();
         let page = HomePage::new(frame, stats.ok(), &registry, context.now());
         return crate::pages::render_page(StatusCode::OK, &page);
@@ -136,7 +136,7 @@ pub(crate) async fn build_search_page(
     visitor: &Visitor,
     query: &str,
 ) -> (StatusCode, SearchPage) {
-    let frame = Frame::for_visitor(context.config(), "search", visitor);
+    let frame = Frame::for_visitor(&context.config(), "search", visitor);
     let registry = context.config().public_url();
     let now = context.now();
     match parse_search_page_query(query) {

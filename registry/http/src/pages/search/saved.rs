@@ -75,7 +75,7 @@ pub(crate) async fn submit_saved_search_deletion(
     let search = search.ok_or_else(missing)?;
     let name = text::single_line(&search.name, LINE);
     let confirmation = ConfirmPage {
-        frame: Frame::for_visitor(form.context.config(), "account", &form.visitor),
+        frame: Frame::for_visitor(&form.context.config(), "account", &form.visitor),
         title: format!("Delete the saved search {name}"),
         losses: vec![text::single_line(
             &format!("The saved search {name}: {}", search.query),

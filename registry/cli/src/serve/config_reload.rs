@@ -1,0 +1,80 @@
+//! SIGHUP: the configuration is read again while the registry serves.
+
+use a2a_registry_core::admission::rules_reload::reload_config;
+
+use super::{RegistryServer, ServerConfigArgs};
+use crate::command_error::CommandError;
+use crate::logging;
+use crate::signals::{ShutdownSignals, SignalRequest};
+
+/// Serves until a signal to stop. On a signal to reload, the configuration is read again.
+///
+/// # Errors
+/// If the server ends by itself.
+pub(super) async fn serve_until_stopped(
+    server: &mut RegistryServer,
+    arguments: &ServerConfigArgs,
+    signals: &mut ShutdownSignals,
+) -> Result<(), CommandError> {
+    loop {
+        tokio::select! {
+            request = signals.next_request() => match request {
+                SignalRequest::Stop => return Ok(()),
+                SignalRequest::Reload => {}
+            },
+            ended = server.wait_for_end() => {
+                ended?;
+                return Err(CommandError::new("the server ended unexpectedly; see its log"));
+            }
+        }
+        // A database that does not respond must not delay the end.
+        tokio::select! {
+            () = server.reload(arguments) => {}
+            () = signals.wait_for_signal() => return Ok(()),
+        }
+    }
+}
+
+impl RegistryServer {
+    /// Reads the configuration again, and replaces what a running process can replace: certificate and key, log
+    /// filter, admission rules, network lists and limits. Whatever cannot be read stays as it is. The log says what
+    /// happened.
+    async fn reload(&self, arguments: &ServerConfigArgs) {
+        let new = match arguments.load_config() {
+            Ok(new) => new,
+            Err(error) => {
+                let error = error.message_without_commands();
+                tracing::error!(
+                    error,
+                    "the configuration was not reloaded; the old one stays"
+                );
+                return;
+            }
+        };
+        if let Some(certificate) = &self.certificate
+            && let Err(error) = certificate.reload(&new.server)
+        {
+            tracing::error!(%error, "the TLS certificate was not reloaded; the old one stays");
+        }
+        if let Err(error) = logging::reload_log_filter(&new.log) {
+            let error = error.message_without_commands();
+            tracing::error!(error, "the log filter was not reloaded; the old one stays");
+        }
+        if let Err(error) = reload_config(&self.app, &new).await {
+            let error = error.log_message();
+            tracing::error!(
+                error,
+                "rules and limits were not reloaded; send SIGHUP again"
+            );
+            return;
+        }
+        let keys = Vec::from_iter(self.loaded.keys_needing_restart(&new));
+        match keys.join(", ").as_str() {
+            "" => tracing::info!("the configuration was reloaded"),
+            keys => tracing::warn!(
+                needs_restart = keys,
+                "the configuration was reloaded, except for these keys: they take effect at the next start"
+            ),
+        }
+    }
+}
