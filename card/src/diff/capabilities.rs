@@ -27,7 +27,8 @@ const EXTENSION_MEMBERS: &[&str] = &["uri", "required", "description", "params"]
 
 const MAX_ACCOUNT_CHARS: usize = 256;
 
-/// Compares the capabilities of two cards. `owner_extension` is the URI of the owner's extension.
+/// Compares the capabilities of two cards. `owner_extension` is the URI of the extension by which an owner proves that
+/// a card is theirs.
 pub(super) fn compare_capabilities(
     owner_extension: Option<&str>,
     old: &ObjectMembers<'_>,
@@ -171,9 +172,10 @@ fn classify_removed_extension(
     }
 }
 
-/// Whether an extension with the owner's URI is a proof and nothing else; `None` for any other extension.
+/// Whether an extension whose URI is `owner_extension` contains only a proof; `None` for any other extension.
 ///
-/// A proof names an account. Further members could carry any text, and `required` would exclude callers.
+/// A proof only names an account. Further members could contain any text, and `"required": true` would exclude
+/// callers that do not support the extension.
 fn is_owner_proof(owner_extension: Option<&str>, value: &Value) -> Option<bool> {
     if owner_extension.is_none() || value.get("uri").and_then(Value::as_str) != owner_extension {
         return None;

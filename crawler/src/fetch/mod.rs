@@ -1,6 +1,6 @@
-//! Outgoing requests: all of them pass the guard, and all their resources are limited.
+//! Outgoing requests: the guard checks each of them, and each has limits for time, size and redirects.
 //!
-//! [`Fetcher::get`] is the low level shared by all fetches of the crawl (cards, challenges, key sets, catalogs);
+//! All fetches of the crawl (cards, challenges, key sets, catalogs) use [`Fetcher::get`];
 //! [`Fetcher::fetch_source`] uses it to fetch cards. [`Fetcher::post_json`] and [`Fetcher::post_form`] send to a
 //! service that the operator has configured, through a fetcher whose guard has its own settings.
 
@@ -48,7 +48,7 @@ use client::ClientParts;
 use single_request::{BodyLimits, FetchProgress};
 use visit_client::VisitClient;
 
-/// Parts of a [`Fetcher`], apart from its resolver and clock.
+/// Configuration of a [`Fetcher`], except its resolver and clock.
 #[derive(Debug)]
 pub struct FetcherConfig {
     /// The guard for every URL, address and peer.
@@ -57,7 +57,7 @@ pub struct FetcherConfig {
     pub limits: FetchLimits,
     /// Page that explains our requests to the owner of a host. Part of the user agent.
     pub contact_url: Option<Url>,
-    /// Additional root certificates, each PEM (one or more) or DER.
+    /// Additional root certificates. Each element is a PEM text with one or more certificates, or one DER certificate.
     pub extra_ca: Vec<Vec<u8>>,
     /// Hosts that may serve the keys of any card: see [`KeySetRules::trusted_hosts`].
     pub key_hosts: Vec<String>,
@@ -77,8 +77,9 @@ pub enum FetcherError {
     Client(String),
 }
 
-/// Makes guarded requests. All uses for one purpose share one fetcher and its connection pool, so the checks of a
-/// connection hold for every request on it; a visit of a host has [its own fetcher](Self::for_visit).
+/// Sends requests that the guard allows. All requests for one purpose, such as crawling, share one fetcher and its
+/// connection pool. So a check of a connection applies to every request on it. A visit of a host has
+/// [its own fetcher](Self::for_visit).
 #[derive(Debug)]
 pub struct Fetcher {
     guard: Arc<SsrfGuard>,
@@ -106,12 +107,12 @@ pub struct GetOptions<'a> {
     pub max_redirects: usize,
     /// Maximum size of the body in bytes, if lower than the fetcher's limit.
     pub max_body_bytes: usize,
-    /// Token sent as `Authorization: Bearer …` to this URL only, and to no URL that it redirects to.
+    /// Token sent as `Authorization: Bearer …` to the requested URL only, and not to the targets of redirects.
     pub bearer: Option<&'a BearerToken>,
 }
 
 impl Default for GetOptions<'_> {
-    /// JSON, unconditional, with the fetcher's limits.
+    /// Options for an unconditional request for JSON, with the fetcher's limits.
     fn default() -> Self {
         Self {
             accept: "application/json",
@@ -145,7 +146,8 @@ pub struct HttpResponse {
     pub status: u16,
     /// The header fields of the response.
     pub headers: HeaderMap,
-    /// The body of a 200 after content decoding; of another status only if [`PostOptions::max_error_bytes`] allows it.
+    /// The body after content decoding. It is empty for a status other than 200, unless
+    /// [`PostOptions::max_error_bytes`] allows it.
     pub body: Vec<u8>,
     /// The address of the peer.
     pub address: Option<IpAddr>,
@@ -204,7 +206,7 @@ impl Fetcher {
             })
     }
 
-    /// Maximum duration of a visit. A lease must be longer, or two crawlers may hold the same visit.
+    /// Maximum duration of a visit. A lease must be longer; otherwise, two crawlers could lease the same visit.
     pub fn max_visit_duration(&self) -> Duration {
         let paths = 2;
         let of_source = (paths + MAX_KEY_SETS).max(crate::catalog::MAX_CATALOG_REQUESTS);
@@ -277,7 +279,8 @@ impl Fetcher {
     }
 }
 
-/// The one condition to send: the entity tag, which is more precise than a date (RFC 9110 section 13.1.3).
+/// The header that makes a request conditional: `If-None-Match` if the entity tag is known, because it is more precise
+/// than a date (RFC 9110 section 13.1.3), else `If-Modified-Since`.
 fn conditional_request_header(
     validators: Option<&Validators>,
 ) -> Option<(reqwest::header::HeaderName, HeaderValue)> {

@@ -1,4 +1,4 @@
-//! `backup` and `restore`: a folder from which a lost registry continues.
+//! `backup` and `restore`: copy a registry to a folder, and recreate a lost registry from that folder.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use super::console::Console;
 use super::offline_args::OfflineArgs;
 use super::terminal::eprint_note;
 
-/// Most tokens, holds and acts that are printed each; `--json` shows more.
+/// Maximum number of tokens, of holds and of acts that are printed; `--json` shows more.
 const MAX_PRINTED_LINES: usize = 50;
 
 /// Arguments of `backup`.
 #[derive(Args, Debug, Clone)]
 pub struct BackupArgs {
-    /// Folder of the backup; it is created
+    /// Folder for the new backup; it is created if it does not exist
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// Also copy private keys and secrets: the configuration file, the files with secrets that it names, and the key
@@ -42,7 +42,7 @@ pub struct RestoreArgs {
     /// Folder of the backup
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// The lost database, if it can be read: an SQLite file or a URL. What was done since the backup is listed
+    /// List what was done since the backup, if the lost database can still be read: its SQLite file or its URL
     #[arg(long, value_name = "FILE|URL")]
     compare_with: Option<String>,
     /// Do not ask for confirmation

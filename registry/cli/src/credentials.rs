@@ -185,8 +185,8 @@ async fn prompt_for_credentials(
             None if arguments.sign_in.is_requested() => {
                 "the card describes no way to sign in; store a token with --bearer @FILE".to_owned()
             }
-            None => "the card declares no required credentials; store some with --bearer @FILE, --api-key @FILE, \
-                     --basic USER or --cert"
+            None => "the card declares no required credentials; if the agent requires some anyway, store them with \
+                     --bearer @FILE, --api-key @FILE, --basic USER or --cert"
                 .to_owned(),
         }));
     };

@@ -105,7 +105,7 @@ struct ConnectionArgs {
         help_heading = "Client options"
     )]
     token: Option<String>,
-    /// Seconds without a response after which a call of the registry is aborted [default: 30; 300 for changes, and for
+    /// Abort a call to the registry after this many seconds without a response [default: 30; 300 for changes, and for
     /// reads that examine every agent]
     #[arg(
         long,
@@ -160,7 +160,7 @@ enum Command {
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
-    /// List and revoke sessions of the pages
+    /// List and revoke sign-in sessions of the web pages
     #[command(subcommand)]
     Session(session::SessionCommand),
     /// List, show, create, change, disable and enable accounts
@@ -187,7 +187,7 @@ enum Command {
     Model(model::ModelCommand),
     /// Migrate the database to this program's schema
     Migrate(offline_args::OfflineArgs),
-    /// Back up the registry into a folder, also while it serves
+    /// Back up the registry to a folder, even while it is running
     Backup(backup::BackupArgs),
     /// Restore a backup into an empty database
     Restore(backup::RestoreArgs),
@@ -224,12 +224,12 @@ pub fn run_command_line(arguments: impl IntoIterator<Item = OsString>) -> ExitCo
     };
     let ended = runtime.block_on(Box::pin(dispatch_command(cli, &console)));
     let code = report_command_result(ended, &console);
-    // Remaining work has had its time to finish, or a second signal ended it.
+    // Remaining work has had time to finish, unless a second signal ended the wait.
     runtime.shutdown_background();
     code
 }
 
-/// Whether `--json` was typed, for arguments that could not be parsed.
+/// Whether `--json` is among arguments that could not be parsed.
 fn wants_json(arguments: &[OsString]) -> bool {
     let options = arguments.iter().take_while(|argument| *argument != "--");
     options.into_iter().any(|argument| argument == "--json")
@@ -270,7 +270,7 @@ async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
         connection,
         command,
     } = cli;
-    // These start logging themselves, as their configuration says.
+    // `serve` and `demo` start logging on their own, as configured.
     if !matches!(command, Command::Serve(_) | Command::Demo(_)) {
         logging::start_logging_if_requested()?;
     }

@@ -1,4 +1,4 @@
-//! Names that users give: something to register, or an agent.
+//! Parsing of the names that users give: of domains and cards to register, and of agents.
 
 use a2a_crawler::fetch::{AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH};
 use a2a_registry_api::{Registration, SourceView};
@@ -15,7 +15,7 @@ use super::command_error::CommandError;
 /// https.
 ///
 /// # Errors
-/// For a URL that cannot be parsed. The registry decides whether a name is valid.
+/// If a URL cannot be parsed. Names are not checked here: the registry decides whether a name is valid.
 pub fn parse_registration(name_or_url: &str, approve: bool) -> Result<Registration, CommandError> {
     let domain = |name: String| Registration {
         domain: Some(name),
@@ -44,7 +44,7 @@ pub fn parse_registration(name_or_url: &str, approve: bool) -> Result<Registrati
 pub enum BareUrlTarget {
     /// A domain, which is requested over https.
     Domain(String),
-    /// The card at the well-known path, because a domain would not be requested over http.
+    /// The card at the well-known path of an http URL, because a domain would be requested over https.
     Card(Url),
 }
 
@@ -69,7 +69,7 @@ pub fn bare_url_target(url: &Url) -> Option<BareUrlTarget> {
     }
 }
 
-/// Whether a source fetches the card or the catalog at that URL, which is normalized.
+/// Whether a source fetches the card or the catalog at `url`, which must be normalized.
 pub fn source_fetches_url(source: &SourceView, url: &Url) -> bool {
     match source.kind.known_value() {
         Some(SourceKind::Url | SourceKind::Entry) => {
@@ -84,7 +84,7 @@ pub fn source_fetches_url(source: &SourceView, url: &Url) -> bool {
     }
 }
 
-/// Whether a URL means the well-known paths of its origin.
+/// Whether a URL is one of the two well-known card URLs of its origin.
 fn is_well_known_card_url(url: &Url) -> bool {
     [AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH].contains(&url.path()) && url.query().is_none()
 }
@@ -106,7 +106,7 @@ impl AgentReference {
     /// Recognizes the kind of reference.
     ///
     /// # Errors
-    /// For text that is none of them, such as an agent's display name.
+    /// For text of any other kind, such as an agent's display name.
     pub fn parse(text: &str) -> Result<Self, CommandError> {
         if let Ok(id) = Uuid::parse_str(text) {
             return Ok(Self::Id(id));

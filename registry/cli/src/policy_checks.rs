@@ -273,7 +273,9 @@ fn print_policy_dry_run(
         ));
     }
     if report.days.is_empty() {
-        terminal::eprint_note("it would not have changed any decision so far");
+        terminal::eprint_note(&format!(
+            "{policy} would not have changed any decision so far"
+        ));
         return Ok(());
     }
     let days: Vec<Vec<String>> = report

@@ -121,7 +121,11 @@ fn try_lock_path(path: &Path, supported: bool) -> Result<Option<FileLock>, LockC
         Ok(lock) => Ok(Some(lock)),
         Err(TryLockError::WouldBlock) => Err(LockConflict),
         Err(TryLockError::Error(error)) => {
-            tracing::debug!(path = %path.display(), %error, "the path itself cannot be locked; only its lock file is");
+            tracing::debug!(
+                path = %path.display(),
+                %error,
+                "the path itself cannot be locked, so only its lock file is locked"
+            );
             Ok(None)
         }
     }

@@ -11,16 +11,16 @@ use crate::vectors::VectorStore;
 
 pub const MAX_HITS: usize = 1_000;
 
-/// The most explained hits, the first ones of a page.
+/// Maximum number of hits whose scores are explained: the first ones of a page.
 pub const MAX_EXPLAINED_HITS: usize = 10;
 
-/// The most values of all filters of a search in total.
+/// Maximum number of values in all filters of a search together.
 pub const MAX_FILTER_VALUES: usize = 256;
 
-/// The most filters of which agents must pass one.
+/// Maximum number of alternative filters; see [`Filters::any_of`].
 pub const MAX_ANY_OF_FILTERS: usize = 16;
 
-/// Lifecycles found without a lifecycle filter.
+/// Lifecycles of the agents that a search without a lifecycle filter finds.
 pub(super) const LISTED_LIFECYCLES: [&str; 2] = ["approved", "deprecated"];
 
 #[derive(Debug, Clone, Default)]
@@ -30,16 +30,17 @@ pub struct SearchRequest {
     pub filters: Filters,
     /// Visibility labels of the caller: a search finds only agents that have one of them.
     pub visible_to: Vec<String>,
-    /// The visibility labels of every member of the caller's class. Scores and all other uses of word statistics count
-    /// only agents that have one of them, so they reveal nothing about agents outside the class.
+    /// The visibility labels that all members of the caller's class have in common. Scores and all other uses of word
+    /// statistics count only agents with at least one of these labels, so they reveal nothing about agents that the
+    /// class cannot see.
     pub class_labels: Vec<String>,
     pub sort: SortOrder,
-    /// The most hits of the page, at most [`MAX_HITS`]. With 0 only total and facets are computed.
+    /// Maximum number of hits on the page, up to [`MAX_HITS`]. With 0, only the total and the facets are computed.
     pub limit: usize,
-    /// The most bytes of the hits, if bounded: a page ends before the hit that would exceed them, but has at least
-    /// one.
+    /// Maximum size of the hits in bytes, if limited. The page ends before the hit that would exceed it, but always
+    /// has at least one hit.
     pub max_bytes: Option<usize>,
-    /// Position after which the page continues, from the same search.
+    /// Position after which the page begins, taken from an earlier page of the same search.
     pub after: Option<SortPosition>,
     /// Facets to count over all matches.
     pub facets: Vec<Facet>,
@@ -54,10 +55,10 @@ pub struct SearchRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestedHitParts {
     pub hit: bool,
-    /// Whether hits include the entry rendered for catalogs.
+    /// Whether hits include the rendered catalog entry.
     pub catalog_entry: bool,
     pub highlights: bool,
-    /// Whether explained scores include their computation as a tree, in addition to the sentences.
+    /// Whether explained scores include the computation as a tree, in addition to the explanation in sentences.
     pub computation: bool,
 }
 
@@ -72,13 +73,13 @@ impl Default for RequestedHitParts {
     }
 }
 
-/// The semantic part of a query, which finds agents that express the same in other words.
+/// The semantic part of a query, which finds agents that match in meaning even if they use other words.
 #[derive(Debug, Clone)]
 pub struct SemanticQuery {
     pub vectors: Arc<VectorStore>,
-    /// The query's vector, of unit length and computed by the same model.
+    /// The query's vector, of unit length. The model that computed it also computed `vectors`.
     pub query: Arc<[f32]>,
-    /// The least cosine of a close neighbor. The nearest twenty match even below it.
+    /// Minimum cosine similarity of a close neighbor. The twenty nearest neighbors match even with a lower similarity.
     pub cutoff: f32,
     /// Whether the search is purely semantic, so full text is neither searched nor scored.
     pub semantic_only: bool,
@@ -89,12 +90,13 @@ pub struct SemanticQuery {
 /// if all words of the value occur in the names of the agent's skills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// Values by facet. Without a lifecycle, only `approved` and `deprecated` agents are found; without a liveness,
-    /// all but `gone` ones.
+    /// Values by facet. If no lifecycle is given, only `approved` and `deprecated` agents are found; if no liveness is
+    /// given, all agents except `gone` ones are found.
     pub values: FacetMap<Vec<String>>,
     pub exact: Vec<ExactFilter>,
-    /// Filters of which agents must pass one, if there are any; at most [`MAX_ANY_OF_FILTERS`]. Without a lifecycle or
-    /// liveness, such a filter accepts any; filters nested in it are ignored.
+    /// Alternative filters, at most [`MAX_ANY_OF_FILTERS`]. If there are any, an agent must pass at least one of them.
+    /// An alternative that gives no lifecycle accepts every lifecycle, and likewise for the liveness. Filters nested
+    /// in an alternative are ignored.
     pub any_of: Vec<Filters>,
 }
 
@@ -111,7 +113,7 @@ pub enum SortOrder {
     /// Best match first; without a text the same as [`SortOrder::Updated`].
     #[default]
     Relevance,
-    /// By name from A, ignoring case and accents.
+    /// By name from A to Z, ignoring case and accents.
     Name,
     /// By the last change, newest first.
     Updated,
@@ -145,10 +147,10 @@ impl SortOrder {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SortPosition {
-    /// Whether the hit is weak, only in the order by relevance, where all weak hits come last.
+    /// Whether the hit is weak. Always false except in the order by relevance, in which weak hits come last.
     pub weak: bool,
     pub value: SortValue,
-    /// Id of the agent, which orders equal values.
+    /// Id of the agent. It breaks ties between equal values.
     pub id: Uuid,
 }
 
@@ -162,7 +164,7 @@ pub enum SortValue {
     Time(i64),
 }
 
-/// Serializes a score as its bits: a rounded decimal would repeat or skip a hit on the next page.
+/// Serializes a score as its bits. With a rounded decimal, the next page could repeat or skip a hit.
 mod score_bits {
     use serde::{Deserialize as _, Deserializer, Serializer};
 

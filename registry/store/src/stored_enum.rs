@@ -1,5 +1,5 @@
-//! The value of an enum column. A later version of the program may write to the same database: a value that this
-//! version does not know can be read, and affects only its row.
+//! The value of an enum column. A later version of the program may write to the same database, including values that
+//! this version does not know. Such a value can be read, and affects only its own row.
 
 use std::ops::Deref;
 
@@ -54,7 +54,7 @@ impl<T> From<T> for StoredEnum<T> {
     }
 }
 
-/// A known value equals the same known value; an unknown value equals nothing.
+/// Compares known values only: an unknown value does not equal any value.
 impl<T: PartialEq> PartialEq<T> for StoredEnum<T> {
     fn eq(&self, other: &T) -> bool {
         self.0 == *other
@@ -109,7 +109,8 @@ impl<T: TextEnum> IntoActiveValue<Self> for StoredEnum<T> {
     }
 }
 
-/// The database never assigns the key of such a column.
+/// The conversion always fails: it is called only for keys that the database assigns, and an enum column is never such
+/// a key.
 impl<T: TextEnum> TryFromU64 for StoredEnum<T> {
     fn try_from_u64(_: u64) -> Result<Self, DbErr> {
         Err(DbErr::ConvertFromU64("a text"))
@@ -138,7 +139,7 @@ mod tests {
         assert!(later.could_be(Hold::Denied) && known.could_be(Hold::Denied));
         assert!(!known.could_be(Hold::Operator));
         assert_eq!(serde_json::to_value(&later).unwrap(), "moon_phase");
-        // Written back, the text is unchanged.
+        // The text does not change when it is written back.
         assert_eq!(Value::from(later.clone()), Value::from("moon_phase"));
         let error = later.require_known("holds", "hold", 7).unwrap_err();
         assert_eq!(

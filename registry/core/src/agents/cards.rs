@@ -21,8 +21,8 @@ use crate::sources::agent_card_base_url;
 use crate::visibility::caller::Caller;
 use crate::visibility::{ListingState, is_listed, visibility_labels};
 
-/// Loads the card of an agent: the approved bytes, or with `version` a stored version by its digest. The approved
-/// bytes are cached while the agent does not change.
+/// Loads the card of an agent: the approved bytes or, if `version` is given, the stored version with that digest. The
+/// approved bytes are cached until the agent changes.
 pub async fn load_agent_card(
     context: &AppContext,
     caller: &Caller,
@@ -60,8 +60,8 @@ fn cached_card(context: &AppContext, id: Uuid) -> Option<Arc<ServedCardEntry>> {
     ((entry.stamp, entry.policies) == current_stamps).then_some(entry)
 }
 
-/// The card of an agent, as [`load_agent_card`] returns it, converted to another protocol version: never signed, and
-/// marked as converted.
+/// Loads the card of an agent as [`load_agent_card`] does, and converts it to another protocol version. The result is
+/// never signed, and is marked as converted.
 pub async fn convert_agent_card(
     context: &AppContext,
     caller: &Caller,
@@ -76,7 +76,8 @@ pub async fn convert_agent_card(
     }
     let mut parsed =
         parse_card(&original.bytes).map_err(|_| AppError::no_version(agent, &original.digest))?;
-    // Relative addresses of the same bytes differ by URL, so such a card is not cached by its digest.
+    // A relative address depends on the URL of the card, so cards with the same digest can differ once converted.
+    // A card with a relative address is therefore not cached by its digest.
     let is_relative = has_partial_address(&parsed.card);
     if is_relative {
         let row = require_visible_agent(context, caller, agent).await?;
@@ -94,7 +95,7 @@ pub async fn convert_agent_card(
     Ok(card)
 }
 
-/// Loads the served card of an agent; `agent` is its id or URN from the request, for the error.
+/// Loads the served card of an agent. `agent` is its id or URN as requested, which errors repeat.
 async fn load_served_card(
     context: &AppContext,
     id: Uuid,

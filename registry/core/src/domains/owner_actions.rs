@@ -48,7 +48,7 @@ pub async fn domain_patch(
         Some(true) => row.opted_out_by = Some(OptOut::Owner.into()),
         Some(false) if row.opted_out_by()? == Some(OptOut::Record) => {
             return Err(AppError::conflict(
-                "The domain opts out by its own TXT record; remove policy=none from that record.",
+                "The domain is opted out by its own TXT record. Remove policy=none from that record.",
             ));
         }
         Some(false) => row.opted_out_by = None,

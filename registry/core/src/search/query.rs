@@ -83,10 +83,7 @@ fn parse_content_grouping(query: &SearchQuery) -> Result<bool> {
     match query.group.as_deref() {
         None | Some(GROUP_NONE) => Ok(false),
         Some(GROUP_BY_CONTENT) => Ok(true),
-        Some(_) => Err(AppError::invalid(
-            "/group",
-            "group must be one of content, none",
-        )),
+        Some(_) => Err(AppError::invalid("/group", "group must be content or none")),
     }
 }
 

@@ -126,6 +126,6 @@ pub fn check_audience_groups(
 fn unknown_group_error(name: &str) -> AppError {
     let name: String = name.chars().take(100).collect();
     AppError::conflict(format!(
-        "You cannot name a group {name}: an admin must create it first, or you must be in it."
+        "The group {name} does not exist, or you are not in it. Ask an admin to create it or to add you."
     ))
 }

@@ -16,7 +16,8 @@ const BASE_CONTEXT: &str = "https://agenticresourcediscovery.org/context/v1";
 const NAMESPACE_PREFIX: &str = "ard";
 /// Maximum number of names that a query's own context defines.
 const MAX_CONTEXT_NAMES: usize = 64;
-/// Maximum number of values of all conditions together: one is reserved for the condition on entries.
+/// Maximum number of values in all conditions of a query together. One less than a search allows, because the
+/// registry adds a condition with one value: that the agent has a catalog entry.
 pub(crate) const MAX_CONDITIONS: usize = MAX_FILTER_VALUES - 1;
 /// Maximum length of a path, in bytes.
 const MAX_PATH_BYTES: usize = 256;
@@ -25,8 +26,8 @@ const MAX_PATH_BYTES: usize = 256;
 pub(super) struct TermContext(BTreeMap<String, String>);
 
 impl TermContext {
-    /// Builds the context of a query. Remote contexts other than ARD's are not fetched, so their prefixes stay
-    /// unknown.
+    /// Builds the context of a query. ARD's context is built in. Other remote contexts are not fetched, so their
+    /// prefixes stay unknown.
     pub(super) fn from_query(query: &Query) -> Result<Self> {
         let mut names = BTreeMap::from([(NAMESPACE_PREFIX.to_owned(), NAMESPACE.to_owned())]);
         let query_context = query.context.as_ref();
@@ -104,7 +105,8 @@ impl TermContext {
         }
     }
 
-    /// Resolves a term to its IRI: a name of the query's context, a prefixed name, or a term of the base context.
+    /// Resolves a term to its IRI. A term is a name of the query's context, a prefixed name, or a name of the base
+    /// context.
     fn resolve_term(&self, term: &str) -> Option<String> {
         if let Some((prefix, name)) = term.split_once(':') {
             let expanded = self.expand_prefix(self.0.get(prefix)?);
@@ -119,7 +121,7 @@ impl TermContext {
         )
     }
 
-    /// Expands the prefix of a name's value once.
+    /// Expands the prefix of `iri` if the context defines it. A prefix in the result is not expanded again.
     fn expand_prefix(&self, iri: &str) -> String {
         match iri.split_once(':') {
             Some((prefix, name)) if !name.starts_with("//") => match self.0.get(prefix) {

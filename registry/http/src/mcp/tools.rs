@@ -83,8 +83,8 @@ authentication, and the trust in its origin. Takes the id or URN from `search_ag
 const GET_CARD_DESCRIPTION: &str = "Returns the agent card, the JSON document that an A2A client needs to call the \
 agent, with every value as its publisher serves it, its digest and the result of checking its signatures. Use \
 `get_agent` to read about an agent; use this tool to call it or to verify its card.";
-const CHECK_AGENT_DESCRIPTION: &str = "Checks whether the policies of this registry allow you to find and call an \
-agent, and why. Use it before you call an agent; do not call an agent if `invoke.allowed` is false.";
+const CHECK_AGENT_DESCRIPTION: &str = "Returns whether the policies of this registry allow you to find and call an \
+agent, and why. Use it before you call an agent. Do not call the agent if `invoke.allowed` is false.";
 const LIST_FACETS_DESCRIPTION: &str = "Lists the values of the filters of `search_agents`, such as tags, providers \
 and protocol versions, with the number of agents for each. Use it to explore the registry or to narrow a search.";
 

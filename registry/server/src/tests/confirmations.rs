@@ -159,7 +159,7 @@ async fn what_ends_on_the_account_page_is_named_and_confirmed() {
     let address = text(&first);
     let address = address.split_once("/feeds/").unwrap().1;
     let address = format!("/feeds/{}", address.split_once('<').unwrap().0);
-    let lost = ["feed readers that use it will stop working"];
+    let lost = ["will stop working in every feed reader"];
     send(&registry, &secret, "/account/feed", &[]).await;
     assert_eq!(registry.get(&address).await.status, 200, "it is only asked");
     let renewed = confirmed(&registry, &secret, "/account/feed", &[], &lost).await;

@@ -28,7 +28,8 @@ pub struct CombinedLiveness {
     pub last_seen_at: Option<i64>,
 }
 
-/// The random jitter for the sources of one visit: one number for all, so that sources fetched together stay together.
+/// The random jitter for the sources of one visit. All of them use the same number, so that sources that were fetched
+/// together remain due together.
 pub struct JitterPicker<'a> {
     stream: &'a CrawlState,
     seed: f64,
@@ -45,7 +46,8 @@ impl<'a> JitterPicker<'a> {
         }
     }
 
-    /// The random number for the schedule; `time_for` returns the due time for a random number.
+    /// Chooses the number on the first call, and returns the same number on later calls. `time_for` returns the due
+    /// time that results from a number.
     fn choose(&mut self, time_for: impl Fn(f64) -> OffsetDateTime) -> f64 {
         let least = || {
             self.stream
@@ -112,8 +114,8 @@ impl IngestBatch {
         schedule_next_fetch(row, fetch_result, freshness.max_age, now, jitter);
     }
 
-    /// Records a failed fetch of a card. While the circuit breaker is open, the state does not change, and the fetch
-    /// is retried soon.
+    /// Records a failed fetch of a card. While the circuit breaker is open, the liveness of the source does not
+    /// change, and the fetch is retried soon.
     pub fn record_failure(
         &mut self,
         source: i64,
@@ -167,8 +169,8 @@ impl IngestBatch {
         }
     }
 
-    /// Whether a source of a visit has just begun to time out. Its host may start on demand, so the next visit is due
-    /// before the usual spacing has passed.
+    /// Whether a source of a visit has just begun to time out. The cause may be a server that starts on demand, so the
+    /// next visit is due before the usual spacing has passed.
     pub fn has_begun_timing_out(&self, outcome: &VisitOutcome) -> bool {
         outcome.sources.iter().any(|result| {
             let row = self.sources.get(&result.source_key);
@@ -242,7 +244,8 @@ fn set_liveness_after_failure(row: &mut source::Model, outcome: AttemptOutcome, 
     .into();
     row.liveness_reason = reason;
     if outcome == AttemptOutcome::TlsInvalid {
-        // The card is no longer trusted, and a 304 would not show whether the card itself came over valid TLS.
+        // The stored card is no longer trusted. The next response must contain the card, because a 304 would not show
+        // whether the card itself came over valid TLS.
         row.full_wanted = true;
     }
 }

@@ -177,7 +177,7 @@ async fn feed_confirmation_page(
     let since = review_feed_created_at(context, &form.visitor.caller).await?;
     Ok(since.map(|since| {
         let loss = format!(
-            "The feed URL created {}: feed readers that use it will stop working. It cannot be restored.",
+            "The feed URL created on {} will stop working in every feed reader that uses it, and cannot be restored.",
             moment::format_to_minute(&since)
         );
         let confirmation = ConfirmPage {
