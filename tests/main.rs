@@ -40,6 +40,7 @@ mod deprecation;
 mod descriptors;
 mod duplicates;
 mod events;
+mod export_import;
 mod governance_story;
 mod hidden;
 mod hit_fields;

@@ -20,6 +20,8 @@ const FORMAT_NAME: &str = "a2a-registry-export";
 const FORMAT_VERSION: u32 = 1;
 /// Bytes of the URL of a source.
 const MAX_URL_BYTES: usize = 4096;
+/// Bytes of the name of a group, a collection or a domain, which is part of the path of a request.
+const MAX_NAME_BYTES: usize = 1024;
 /// Length of a digest: its prefix, and 64 hexadecimal digits.
 const DIGEST_PREFIX: &str = "sha256:";
 const DIGEST_HEX_DIGITS: usize = 64;
@@ -267,13 +269,27 @@ impl AgentSettings {
 impl ExportRecord {
     /// Checks what the types do not.
     fn check(&self) -> Result<(), String> {
-        let (url, digest) = match self {
-            Self::Source(source) => (Some(&source.url), None),
-            Self::Agent(agent) => (Some(&agent.source), None),
-            Self::Waiver(waiver) => (Some(&waiver.source), Some(&waiver.digest)),
-            Self::Decision(decision) => (Some(&decision.source), Some(&decision.digest)),
-            _ => (None, None),
+        let (name, url, digest) = match self {
+            Self::Group(group) => (Some(&group.name), None, None),
+            Self::Collection(collection) => (Some(&collection.name), None, None),
+            Self::Domain(domain) => (Some(&domain.domain), None, None),
+            Self::Source(source) => (Some(&source.domain), Some(&source.url), None),
+            Self::Agent(agent) => (Some(&agent.domain), Some(&agent.source), None),
+            Self::Waiver(waiver) => (
+                Some(&waiver.domain),
+                Some(&waiver.source),
+                Some(&waiver.digest),
+            ),
+            Self::Decision(decision) => (
+                Some(&decision.domain),
+                Some(&decision.source),
+                Some(&decision.digest),
+            ),
+            Self::Header(_) | Self::Policy(_) | Self::End(_) => (None, None, None),
         };
+        if name.is_some_and(|name| !(1..=MAX_NAME_BYTES).contains(&name.len())) {
+            return Err(format!("a name has 1 to {MAX_NAME_BYTES} bytes"));
+        }
         if url.is_some_and(|url| url.len() > MAX_URL_BYTES) {
             return Err(format!("the URL is longer than {MAX_URL_BYTES} bytes"));
         }

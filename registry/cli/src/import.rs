@@ -202,25 +202,18 @@ impl Import<'_> {
                 });
             }
         }
-        // Nobody has written set 0, so the imported set replaces it as a whole.
-        let replaces_initial_set = current.number == 0;
-        let mut set: Vec<NewPolicy> = Vec::new();
+        // Nobody has written set 0, so a set with other policies replaces it as a whole.
+        if current.number == 0 && policies.iter().any(|policy| !present.contains(policy)) {
+            present.clear();
+        }
         for own in &present {
-            let is_imported = policies.iter().any(|policy| policy.id == own.id);
-            match (is_imported, replaces_initial_set) {
-                (true, _) => set.push(own.clone()),
-                (false, true) => self.report.print_note(&format!(
-                    "the policy {}, which every registry begins with, is not in the imported set",
-                    own.id
-                )),
-                (false, false) => {
-                    set.push(own.clone());
-                    let detail = "only this registry has it; it stays in force";
-                    let result = ImportResult::Different;
-                    self.report.add("policy", &own.id, result, detail)?;
-                }
+            if policies.iter().all(|policy| policy.id != own.id) {
+                let detail = "only this registry has it; it stays in force";
+                let result = ImportResult::Different;
+                self.report.add("policy", &own.id, result, detail)?;
             }
         }
+        let mut set = present.clone();
         let mut created = BTreeSet::new();
         for policy in policies {
             match present.iter().find(|own| own.id == policy.id) {

@@ -173,6 +173,11 @@ mod tests {
                 "line 2: ",
                 "unknown field `owner`",
             ),
+            (
+                &[HEADER, r#"{"kind":"group","name":"","members":[]}"#][..],
+                "line 2: ",
+                "a name has",
+            ),
             (&[HEADER, &short_digest][..], "line 2: ", "digest"),
             (&[HEADER, &upper_digest][..], "line 2: ", "digest"),
             (&[HEADER, &long_url][..], "line 2: ", "URL is longer"),

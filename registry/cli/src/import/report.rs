@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::super::console::Console;
-use super::super::terminal;
 
 /// Result for one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,11 +128,6 @@ impl<'a> ImportReport<'a> {
                 self.add(kind, name, ImportResult::Different, &detail)
             }
         }
-    }
-
-    /// Prints a line on standard error.
-    pub fn print_note(&self, text: &str) {
-        self.progress.suspend(|| terminal::eprint_note(text));
     }
 
     /// Prints the counts. The outcome is negative if something is left to do, or would be changed by a dry run.
