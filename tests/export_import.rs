@@ -476,9 +476,12 @@ async fn a_hostile_file_changes_nothing_or_costs_only_its_own_records() {
             .to_owned(),
         r#"{"kind":"source","domain":"x","url":"file:///etc/passwd"}"#.to_owned(),
         r#"{"kind":"source","domain":"169.254.169.254","url":"http://169.254.169.254/latest"}"#.to_owned(),
-        format!(
-            r#"{{"kind":"decision","domain":"nosuch.example","source":"https://nosuch.example/a","digest":"{digest}","approved":true,"by":"\u001b[2J","at":"2026-01-31T12:00:00Z","reason":null}}"#
-        ),
+        json!({
+            "kind": "decision", "domain": "nosuch.example", "source": "https://nosuch.example/a",
+            "digest": digest, "approved": true, "by": "\u{1b}[2J", "at": "2026-01-31T12:00:00Z",
+            "reason": null,
+        })
+        .to_string(),
     ];
     let end = format!(r#"{{"kind":"end","records":{}}}"#, records.len());
     let text = format!("{HEADER}\n{}\n{end}\n", records.join("\n"));

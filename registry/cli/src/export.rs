@@ -294,8 +294,8 @@ impl Export<'_> {
     }
 }
 
-/// Agents of a domain, each with the first URL of its sources. An agent without a source is left out: no other registry
-/// could find it.
+/// Agents of a domain, each with the first URL of its sources. An agent without a source is left out, because no other
+/// registry could find it.
 fn agents_by_source(domain: &DomainView) -> Vec<(String, Uuid)> {
     let mut agents: Vec<(String, Uuid)> = domain
         .agents

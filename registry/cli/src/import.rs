@@ -1,4 +1,4 @@
-//! `import`: adds the content that `export` has written to a registry. What exists there is compared and never changed.
+//! `import`: adds what `export` has written to another registry. What exists there is compared and never changed.
 
 mod content;
 mod curation;

@@ -113,9 +113,9 @@ mod tests {
     }
 
     fn decision(digest: &str) -> String {
-        format!(
-            r#"{{"kind":"decision","domain":"a","source":"https://a/","digest":"{digest}","approved":true,"by":"ann","at":"2026-01-31T12:00:00Z","reason":null}}"#
-        )
+        let subject = r#"{"kind":"decision","domain":"a","source":"https://a/""#;
+        let decision = r#""approved":true,"by":"ann","at":"2026-01-31T12:00:00Z","reason":null}"#;
+        format!(r#"{subject},"digest":"{digest}",{decision}"#)
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::Import;
 use super::content::ImportedDomain;
 use super::report::ImportResult;
 
-/// Registrations in one request. Even with URLs of the greatest length, each byte of which is escaped, they fit into it.
+/// Registrations in one request, which fit even if every URL has the maximum length and each byte of it is escaped.
 const REGISTRATION_BATCH: usize = 40;
 /// Time to wait for the next result of the first crawls.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Report of an import: a line for each record that is not the same, or with `--json` for every record, and the counts.
+//! Report of an import: a line for each record that is not the same, with `--json` for every record, and the counts.
 
 use std::collections::BTreeMap;
 
