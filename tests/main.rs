@@ -43,6 +43,7 @@ mod descriptors;
 mod duplicates;
 mod erasure;
 mod events;
+mod export_import;
 mod governance_story;
 mod hidden;
 mod hit_fields;

@@ -21,8 +21,11 @@ mod credentials;
 mod demo;
 mod doctor;
 mod domain;
+mod export;
+mod export_format;
 mod fetch;
 mod group;
+mod import;
 mod inbox;
 mod lint;
 mod list_format;
@@ -178,6 +181,10 @@ enum Command {
     /// List, grant and end waivers, which exempt an agent's content from a policy
     #[command(subcommand)]
     Waiver(waiver::WaiverCommand),
+    /// Export domains, sources, decisions, policies, labels, waivers, collections and groups as JSON Lines
+    Export,
+    /// Import what another registry has exported; what exists is compared and not changed
+    Import(import::ImportArgs),
     /// Show the account of the token, and what it may do
     Whoami,
     /// Show what waits for you: reviews to decide, news of your agents, domains to prove
@@ -318,6 +325,8 @@ async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
         }
         Command::Policy(command) => policy::run_policy(&command, &client()?, console).await,
         Command::Waiver(command) => waiver::run_waiver(&command, &client()?, console).await,
+        Command::Export => export::run_export(&client()?, console).await,
+        Command::Import(arguments) => import::run_import(&arguments, &client()?, console).await,
         Command::Whoami => account::whoami(&client()?, console).await,
         Command::Waiting(arguments) => inbox::run_inbox(&arguments, &client()?, console).await,
         Command::Reindex(arguments) => {

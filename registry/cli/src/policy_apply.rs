@@ -211,7 +211,7 @@ fn policy_submit_error(error: ClientError, base_number: u64) -> CommandError {
 }
 
 /// Waits until this set, or a later one, is in force. The set exists: every error here says so.
-async fn await_policies_in_force(
+pub async fn await_policies_in_force(
     client: &Client,
     number: u64,
     seconds: u64,

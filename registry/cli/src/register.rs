@@ -20,6 +20,8 @@ use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::name_parsing::parse_registration;
 
+pub use crawl_results::has_first_crawl_result;
+
 /// Size limit of a file with names, in bytes.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 

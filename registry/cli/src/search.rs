@@ -1,5 +1,6 @@
 //! `search`: finds agents by words and filters.
 
+mod all_pages;
 mod hits;
 
 use a2a_registry_api::search_query::SearchQuery;
@@ -92,10 +93,14 @@ pub struct SearchArgs {
     /// Token of the next page, as the previous page printed it
     #[arg(long, value_name = "TOKEN")]
     page_token: Option<String>,
+    /// Print every page; with --json each hit is a line
+    #[arg(long, conflicts_with_all = ["limit", "page_token", "facets"])]
+    all: bool,
     /// Save this search under a name, and run it
     #[arg(long, value_name = "NAME", conflicts_with = "saved")]
     save: Option<String>,
-    /// Run the search that you saved under this name; only --limit, --page-token, --fields and --explain can be added
+    /// Run the search that you saved under this name; only --limit, --page-token, --all, --fields and --explain can be
+    /// added
     #[arg(long, value_name = "NAME")]
     saved: Option<String>,
     /// Explain the scores of the first ten hits
@@ -233,14 +238,17 @@ pub async fn run_search(
         };
         client.save_search(&new).await?;
     }
-    if console.json {
+    if console.json && !arguments.all {
         let reply = client.search::<HitCountPage>(&query).await?;
         console.print_raw_json(&reply.raw)?;
         return Ok(CommandOutcome::done_unless_empty(&reply.value.agents));
     }
-    if console.interactive {
+    if console.interactive && !console.json {
         let fields = HitFields::default_names().chain([HitFields::HIGHLIGHTS]);
         query.fields = fields.map(str::to_owned).collect();
+    }
+    if arguments.all {
+        return all_pages::print_all_pages(query, client, console).await;
     }
     let reply = client.search::<AgentList>(&query).await?;
     let list = &reply.value;

@@ -60,6 +60,9 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry agent resume a.example --reason fine --hold key_changed",
         "a2a-registry agent retire a.example --reason gone",
         "a2a-registry agent derive-queries a.example --off",
+        "a2a-registry export --json",
+        "a2a-registry import export.jsonl --dry-run --no-wait",
+        "a2a-registry search --all --fields name --json",
         "a2a-registry token create ci --account ci --role publisher --expires-in-days 30",
         "a2a-registry token reset-admin --data-dir d",
         "a2a-registry model install m --data-dir d",
@@ -82,6 +85,8 @@ fn misuse_is_one_line_that_names_what_is_wrong() {
     for (line, named) in [
         ("a2a-registry search --lmit 3", "--lmit"),
         ("a2a-registry search --limit 101", "101"),
+        ("a2a-registry search --all --limit 5", "--limit"),
+        ("a2a-registry import", "FILE"),
         ("a2a-registry agent suspend a.example", "--reason"),
         ("a2a-registry register", "NAME|URL"),
         ("a2a-registry send a.example hi --cert c", "--key"),

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::client::Client;
+use super::client_error::ClientError;
 use super::command_error::CommandResult;
 use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
@@ -41,6 +42,26 @@ pub struct ListWaiversArgs {
     #[command(flatten)]
     #[serde(flatten)]
     page: PageArgs,
+}
+
+/// Fetches every page of the waivers in force.
+pub async fn fetch_all_waivers(client: &Client) -> Result<Vec<Waiver>, ClientError> {
+    let mut waivers = Vec::new();
+    let mut page_token = None;
+    loop {
+        let filter = ListWaiversArgs {
+            agent: None,
+            policy: None,
+            ended: false,
+            page: PageArgs::with_max_limit(page_token),
+        };
+        let list = client.waivers(&filter).await?.value;
+        waivers.extend(list.waivers);
+        page_token = list.next_page_token;
+        if page_token.is_none() {
+            return Ok(waivers);
+        }
+    }
 }
 
 /// Arguments of `waiver grant`.

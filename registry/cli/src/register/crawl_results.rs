@@ -153,7 +153,7 @@ pub(super) fn sources_are_only_recorded(sources: &[&SourceView]) -> bool {
 }
 
 /// Whether the first crawl has a result for a source. A fetched card becomes an agent a moment later.
-fn has_first_crawl_result(source: &SourceView) -> bool {
+pub fn has_first_crawl_result(source: &SourceView) -> bool {
     source.agent.is_some()
         || source_is_only_recorded(source)
         || source.state == SourceState::Absent
