@@ -293,6 +293,71 @@ async fn a_restore_overwrites_nothing(url: &str) {
     restored.start().await.stop().await;
 }
 
+both_databases!(
+    a_backup_that_is_restored_twice_gives_no_event_number_twice,
+    a_version_restores_a_backup_of_a_newer_schema_that_permits_it
+);
+
+/// What was read between two restores of a backup is lost too.
+async fn a_backup_that_is_restored_twice_gives_no_event_number_twice(url: &str) {
+    let setup = RegistrySetup::new().with_database(url);
+    let registry = setup.start().await;
+    let (backup, manifest) = back_up(&setup, url, "backup").await;
+    registry.stop().await;
+    let restore = ["restore", backup.to_str().unwrap(), "--yes"];
+    let data = TempDir::new().unwrap();
+    let first = new_database_like(url).await;
+    let ended = run_offline(&restore, data.path(), first.url()).await;
+    assert_exit(&ended, 0, "");
+    let restored = RegistrySetup::new().with_database(first.url());
+    let restored = restored.start().await;
+    let body = json!({"account": "ci", "role": "publisher", "name": "build"});
+    let token = restored.post_as_admin("/v1/tokens", &body).await;
+    token.expect_status(201);
+    restored.stop().await;
+    let given = last_event(first.url()).await;
+
+    let second = new_database_like(url).await;
+    let ended = run_offline(&restore, data.path(), second.url()).await;
+    assert_exit(&ended, 0, "");
+    let restored = RegistrySetup::new().with_database(second.url());
+    let restored = restored.start().await;
+    let list = restored.get_as_admin(&format!("/v1/events?after={given}"));
+    let problem = list.await.expect_problem(400, "invalid-request");
+    assert_eq!(problem["errors"][0]["pointer"], "/after", "{problem}");
+    let mut feed = restored
+        .open_event_stream(manifest["last_event"].as_i64().unwrap())
+        .await;
+    let event = feed.next().await;
+    assert_eq!(event["kind"], "registry.restored", "{event}");
+    assert!(event["seq"].as_i64().unwrap() > given, "{event}");
+    drop(feed);
+    restored.stop().await;
+}
+
+/// After the way back from an upgrade the older version makes backups of the newer schema, and has to restore them.
+async fn a_version_restores_a_backup_of_a_newer_schema_that_permits_it(url: &str) {
+    let setup = RegistrySetup::new().with_database(url);
+    setup.start().await.stop().await;
+    let newer = sea_orm::Database::connect(url).await.unwrap();
+    for statement in [
+        "INSERT INTO seaql_migrations VALUES ('m9999_later', 1)",
+        "INSERT INTO schema_compatibility VALUES ('m9999_later', '0.1.0')",
+    ] {
+        newer.execute_unprepared(statement).await.unwrap();
+    }
+    newer.close().await.unwrap();
+    let (backup, _) = back_up(&setup, url, "backup").await;
+    let (empty, data) = (new_database_like(url).await, TempDir::new().unwrap());
+    let restore = ["restore", backup.to_str().unwrap(), "--yes"];
+    let ended = run_offline(&restore, data.path(), empty.url()).await;
+    assert_exit(&ended, 0, "");
+    let restored = RegistrySetup::new().with_database(empty.url());
+    let restored = restored.start().await;
+    restored.program.wait_for_line("m9999_later").await;
+    restored.stop().await;
+}
+
 #[tokio::test]
 async fn only_a_complete_and_unchanged_backup_is_restored() {
     let setup = RegistrySetup::new();
@@ -324,7 +389,15 @@ async fn only_a_complete_and_unchanged_backup_is_restored() {
     let mut newer = manifest.clone();
     newer["schema"] = json!(["m0001_people", "m9999_later"]);
     write(&newer);
-    refused("newer schema (m9999_later)").await;
+    refused("m9999_later is not of this version").await;
+    let mut excluded = manifest.clone();
+    excluded["schema"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!("m9999_later"));
+    excluded["min_versions"]["m9999_later"] = json!("99.0.0");
+    write(&excluded);
+    refused("m9999_later is of a newer version and requires version 99.0.0").await;
     let mut outside = manifest.clone();
     outside["files"]["../registry.sqlite"] = outside["files"]["settings.json"].clone();
     write(&outside);
@@ -419,7 +492,7 @@ async fn secrets_are_in_a_backup_only_on_request(url: &str) {
     store.close().await.unwrap();
 }
 
-/// The migrations of a PostgreSQL database are recorded last by a restore; without them it is one that was interrupted.
+/// A restore records the migrations of a PostgreSQL database last; without them it was interrupted.
 #[tokio::test]
 async fn no_registry_starts_on_a_database_that_was_restored_in_part() {
     let database = Database::postgres().await;
@@ -432,7 +505,7 @@ async fn no_registry_starts_on_a_database_that_was_restored_in_part() {
         .unwrap();
     operator.close().await.unwrap();
     let line = setup.start_expecting_failure().await;
-    assert!(line.contains("cannot be used"), "{line}");
+    assert!(line.contains("a restore into it was interrupted"), "{line}");
 }
 
 /// A `pg_dump` that writes down how it was started, and then fails.

@@ -77,7 +77,8 @@ async fn a_certificate_is_replaced_for_new_handshakes_and_a_broken_one_is_not_ta
         line.contains("server.tls_key") && line.contains("key.pem"),
         "{line}"
     );
-    registry.program.wait_for_line("server.drain_seconds").await;
+    let line = registry.program.wait_for_line("server.drain_seconds").await;
+    assert!(line.contains("the rest of the configuration"), "{line}");
     assert!(is_served(&client_trusting(&old)).await);
     std::fs::write(folder.join("key.pem"), &made).unwrap();
     reload_with(&registry, &format!("{tls}[search]\nembed_rate = 6\n"));
@@ -126,6 +127,12 @@ async fn rules_and_limits_are_replaced(url: &str) {
     let held = feed.wait_for_match("agent.held", is_its_own).await;
     registry.wait_until_indexed(event_seq(&held)).await;
     assert_eq!(found().await, 0);
+    // A rule decided it, so the log says about which agent.
+    let line = registry.program.wait_for_line("agent.held").await;
+    assert!(
+        line.contains("Fernweh") && line.contains(&agent) && line.contains("policy"),
+        "{line}"
+    );
     let path = format!("/v1/agents/{agent}");
     registry.get(&path).await.expect_problem(404, "not-found");
     assert_eq!(registry.get("/v1/agents?provider=x").await.status, 400);

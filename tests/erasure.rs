@@ -137,6 +137,8 @@ async fn an_erased_domain_leaves_digests_in_events_only(url: &str) {
         registry.public_card_bytes(other).await.as_ref(),
         Some(&common)
     );
+    // Another process has computed these before the erasure, and stores them after it.
+    registry.store_vectors(&[retired, live]).await;
     let left = vectors::vectors_by_agent(&registry.store, "model", &[retired, live, other]).await;
     let left: Vec<Uuid> = left.unwrap().iter().map(|row| row.agent_id).collect();
     assert_eq!(left, [other]);
@@ -171,7 +173,10 @@ async fn an_erased_domain_leaves_digests_in_events_only(url: &str) {
     tokio::time::timeout(Duration::from_secs(10), requested)
         .await
         .expect("a rebuild is requested");
+    let marker = app.config().erased_cards_marker();
+    assert!(marker.exists());
     assert_eq!(rebuild_index(app, || false).await.unwrap(), Some(1));
+    assert!(!marker.exists());
     assert_eq!(registry.publicly_found_ids().await, BTreeSet::from([other]));
     registry.assert_index_matches_database().await;
 
@@ -345,4 +350,22 @@ async fn the_command_erases_to_the_last_byte() {
     assert_exit(&registry.run_admin_command(&erase).await, 1, "");
     registry.stop().await;
     assert!(!database_contains(&data_folder, secret));
+}
+
+/// A process that ended between an erasure and the rebuild of its index rebuilds it after its next start.
+#[tokio::test]
+async fn a_rebuild_that_an_erasure_left_undone_follows_the_next_start() {
+    let registry = RegistrySetup::new().start().await;
+    let setup = registry.setup.clone();
+    registry.stop().await;
+    let marker = setup.data_folder().join("index-has-erased-cards");
+    assert!(!marker.exists());
+    std::fs::write(&marker, "").unwrap();
+    let registry = setup.start().await;
+    registry
+        .program
+        .wait_for_line("the search index was rebuilt")
+        .await;
+    assert!(!marker.exists());
+    registry.stop().await;
 }

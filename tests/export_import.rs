@@ -271,7 +271,7 @@ async fn what_differs_is_reported_and_stays() {
     let target = RegistrySetup::new().start().await;
     create_accounts(&target).await;
     run_as_admin(&target, &["group", "set", "team", "ann"]).await;
-    run(
+    run_as_admin(
         &target,
         &["collection", "set", "ours", "--filter", "tag:other"],
     )

@@ -1,6 +1,7 @@
 //! The shipped configuration of nginx, in front of a registry (docs/operations.md#behind-a-proxy). Only its paths and
 //! ports are replaced.
 
+use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
@@ -161,7 +162,10 @@ async fn read_until(stream: &mut reqwest::Response, text: &str) {
 #[tokio::test]
 async fn the_shipped_nginx_configuration_serves_a_registry() {
     let Some(nginx) = find_nginx() else {
-        eprintln!("SKIPPED: nginx is not installed, so its shipped configuration was not tried");
+        // Written past the capture of the test harness, so that it is seen.
+        let line = "SKIPPED: the shipped configuration of nginx is not tried, because nginx is missing \
+                    (Debian's package nginx-light)";
+        writeln!(std::io::stderr(), "{line}").unwrap();
         return;
     };
     let mut proxied = ProxiedRegistry::start(&nginx).await;

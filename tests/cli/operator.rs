@@ -280,6 +280,31 @@ async fn the_doctor_names_the_next_step() {
     );
 }
 
+/// Whoever answers at the public URL gets no token unless it has the keys of the registry.
+#[tokio::test]
+async fn the_doctor_sends_its_token_to_no_stranger() {
+    const KEYS: &str = "/.well-known/jwks.json";
+    let stranger = Origin::start();
+    stranger.set_reply(KEYS, OriginReply::json(r#"{"keys": []}"#));
+    stranger.set_reply("/readyz", OriginReply::json("{}"));
+    let (_folder, path) = file(&format!(
+        "[server]\npublic_url = \"{}\"\n[store]\ndata_dir = \"/no/folder\"\n",
+        stranger.url("")
+    ));
+    let registry = ["--registry", "http://127.0.0.1:1", "--token", "a2ar_secret"];
+    let doctor = [&["doctor", "--config", &path], &registry[..]].concat();
+    let finished = run_command(&doctor).await;
+    assert!(
+        join_lines(&finished.stdout).contains("warn proxy: "),
+        "{finished:#?}"
+    );
+    let [keys] = &stranger.requests_to(KEYS)[..] else {
+        panic!("the keys are asked for once: {finished:#?}");
+    };
+    assert_eq!(keys.header("authorization"), None);
+    assert!(stranger.requests_to("/readyz").is_empty(), "{finished:#?}");
+}
+
 #[tokio::test]
 async fn sentence_encoders_are_installed_and_shown() {
     let folder = TempDir::new().unwrap();

@@ -192,19 +192,21 @@ async fn a_secret_file_that_others_can_write_is_refused_and_one_they_can_read_is
     }
     assert!(!join_lines(&ended.stderr).contains(MARK));
 
-    // The credentials of a unit, whose folder nobody else can enter.
-    let mut unit = command("$CREDENTIALS_DIRECTORY");
-    unit.env("CREDENTIALS_DIRECTORY", &folder);
-    let (program, status) = start_serving(unit).await;
-    let me = http_client()
-        .get(format!("{}/v1/me", status.url()))
-        .bearer_auth(MARK);
-    assert_eq!(me.send().await.unwrap().status(), 200);
-    let ended = program.terminate().await;
-    assert!(
-        !join_lines(&ended.stderr).contains("can be read"),
-        "{ended:?}"
-    );
+    // The credentials of a unit, whose folder nobody else can enter: by the variable, or as `%d` in the unit.
+    for below in ["$CREDENTIALS_DIRECTORY", path] {
+        let mut unit = command(below);
+        unit.env("CREDENTIALS_DIRECTORY", &folder);
+        let (program, status) = start_serving(unit).await;
+        let me = http_client()
+            .get(format!("{}/v1/me", status.url()))
+            .bearer_auth(MARK);
+        assert_eq!(me.send().await.unwrap().status(), 200);
+        let ended = program.terminate().await;
+        assert!(
+            !join_lines(&ended.stderr).contains("can be read"),
+            "{ended:?}"
+        );
+    }
     let mut outside = command("$CREDENTIALS_DIRECTORY");
     outside.env_remove("CREDENTIALS_DIRECTORY");
     let ended = Program::run(outside).await;

@@ -147,11 +147,11 @@ pub struct DecisionRecord {
 }
 
 impl ExportHeader {
-    pub fn new(origin: &str) -> Self {
+    pub fn new(registry_url: &str) -> Self {
         Self {
             format: FORMAT_NAME.to_owned(),
             version: FORMAT_VERSION,
-            origin: origin.to_owned(),
+            origin: without_credentials(registry_url),
         }
     }
 
@@ -300,6 +300,17 @@ impl ExportRecord {
     }
 }
 
+/// The URL without a user name and password, because it becomes part of the reasons of what is imported.
+fn without_credentials(url: &str) -> String {
+    let Ok(mut parsed) = Url::parse(url) else {
+        return url.to_owned();
+    };
+    // Only a URL without a host has nothing to remove.
+    let _ = parsed.set_username("");
+    let _ = parsed.set_password(None);
+    parsed.as_str().trim_end_matches('/').to_owned()
+}
+
 fn differing_names<const COUNT: usize>(
     members: [(&'static str, bool); COUNT],
 ) -> Vec<&'static str> {
@@ -328,4 +339,26 @@ pub fn source_url(source: &SourceView) -> String {
 pub fn is_registered_source(source: &SourceView) -> bool {
     let is_known_kind = source.kind.known_value().is_some();
     is_known_kind && source.kind != SourceKind::Entry && source.state != SourceState::Recorded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_origin_shows_no_password() {
+        for (url, origin) in [
+            (
+                "https://ann:hush@registry.example",
+                "https://registry.example",
+            ),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            (
+                "https://registry.example/under",
+                "https://registry.example/under",
+            ),
+        ] {
+            assert_eq!(ExportHeader::new(url).origin, origin);
+        }
+    }
 }

@@ -186,8 +186,8 @@ impl Import<'_> {
         self.report_change("collection", name, change).map(drop)
     }
 
-    /// Adds missing policies to the newest set, and waits until the new one is in force: no agent may be listed before
-    /// the policies that would hide it.
+    /// Adds missing policies to the newest set, and waits until that is in force: no agent may be listed before the
+    /// policies that would hide it.
     async fn add_policies(&mut self, policies: &[NewPolicy]) -> Result<(), CommandError> {
         if policies.is_empty() {
             return Ok(());
@@ -230,8 +230,13 @@ impl Import<'_> {
                 }
             }
         }
-        if !created.is_empty() && !self.dry_run {
-            self.put_policies(set, current.number).await?;
+        if !self.dry_run {
+            // Also if nothing is missing: an earlier import may have ended before its set was in force.
+            let number = match created.is_empty() {
+                true => current.number,
+                false => self.put_policies(set, current.number).await?,
+            };
+            await_policies_in_force(self.client, number, POLICY_WAIT_SECONDS).await?;
         }
         for id in created {
             let result = ImportResult::Created;
@@ -244,7 +249,7 @@ impl Import<'_> {
         &self,
         policies: Vec<NewPolicy>,
         base_number: u64,
-    ) -> Result<(), CommandError> {
+    ) -> Result<u64, CommandError> {
         let new = NewPolicies {
             policies,
             reason: self.imported_reason("policies"),
@@ -257,9 +262,7 @@ impl Import<'_> {
                  apply`, then import again",
             )
         })?;
-        let number = accepted.value.number;
-        await_policies_in_force(self.client, number, POLICY_WAIT_SECONDS).await?;
-        Ok(())
+        Ok(accepted.value.number)
     }
 
     /// Reason of an imported change, within the limit of reasons.

@@ -36,7 +36,7 @@ use super::console::Console;
 use super::signals::{HangupAction, ShutdownSignals};
 use super::{logging, service_manager, terminal};
 
-/// Time limit for the shutdown of all parts.
+/// Time limit for the shutdown of all parts, beside `server.drain_seconds`.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Configuration options of `serve` and `demo`.
@@ -332,17 +332,18 @@ impl RegistryServer {
         })
     }
 
-    /// Stops it and waits for its end: at most ten seconds, and no longer than until a further signal. Returns the
-    /// number of requests that had no response when the time to finish was over.
+    /// Stops it and waits for its end: at most `server.drain_seconds` and ten seconds, and no longer than until a
+    /// further signal. Returns the number of requests that had no response when the time to finish was over.
     ///
     /// # Errors
     /// [`CommandError::Interrupted`] after a further signal.
     pub async fn stop(mut self, signals: &mut ShutdownSignals) -> Result<i64, CommandError> {
+        let limit = SHUTDOWN_TIMEOUT + Duration::from_secs(self.app.config().server.drain_seconds);
         self.shutdown.cancel();
         tokio::select! {
-            ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.wait_for_end()) => ended.unwrap_or_else(|_| {
+            ended = tokio::time::timeout(limit, self.wait_for_end()) => ended.unwrap_or_else(|_| {
                 Err(CommandError::new(format!(
-                    "the shutdown took longer than {} s; the rest was aborted", SHUTDOWN_TIMEOUT.as_secs()
+                    "the shutdown took longer than {} s; the rest was aborted", limit.as_secs()
                 )))
             }),
             () = signals.wait_for_signal() => Err(CommandError::Interrupted),
@@ -434,7 +435,8 @@ async fn spawn_server(
         return Err(CommandError::new(format!("the server cannot start: {why}")));
     }
     Ok(tokio::spawn(async move {
-        let serving = await_drained(serving, &shutdown, app.config(), &metrics);
+        let drain = Duration::from_secs(app.config().server.drain_seconds);
+        let serving = await_drained(serving, &shutdown, drain, &metrics);
         let stop_crawler = async {
             shutdown.cancelled().await;
             jobs.stop_crawling();
@@ -449,17 +451,17 @@ async fn spawn_server(
     }))
 }
 
-/// Waits until the server has ended. Returns the number of requests, too, that had no response when
-/// `server.drain_seconds` were over: the server drops these.
+/// Waits until the server has ended. Returns the number of requests, too, that had no response when `drain`
+/// (`server.drain_seconds`) was over: the server drops these.
 async fn await_drained(
     mut serving: HttpServerFuture,
     shutdown: &CancellationToken,
-    config: &Config,
+    drain: Duration,
     metrics: &Metrics,
 ) -> (std::io::Result<()>, i64) {
     let drain_end = async {
         shutdown.cancelled().await;
-        tokio::time::sleep(Duration::from_secs(config.server.drain_seconds)).await;
+        tokio::time::sleep(drain).await;
         metrics.requests_in_flight()
     };
     let ended = tokio::select! {

@@ -362,7 +362,9 @@ async fn open_index(
         (index, opened) = try_open_index(config)?;
     }
     let IndexOpenResult::NeedsRebuild { reason } = opened else {
-        return Ok((index, None));
+        let has_erased_cards = config.erased_cards_marker().exists();
+        let reason = || "its files may contain erased cards".to_owned();
+        return Ok((index, has_erased_cards.then(reason)));
     };
     if !agents::agents_page_by_id(store, None, 1)
         .await

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use a2a_migrations::Migrator;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
@@ -13,13 +12,14 @@ use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DatabaseTransaction, DbBackend, EntityName as _,
     EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Statement, TransactionTrait,
 };
-use sea_orm_migration::{MigratorTrait as _, seaql_migrations};
+use sea_orm_migration::seaql_migrations;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::connection::{DISABLE_IDLE_TIMEOUT, MIGRATION_LOCK};
 use super::entity::{account, agent, event, hold, setting, token};
 use super::events::highest_event_seq;
+use super::schema_state::recorded_min_versions;
 use super::{Executor, ReadTransaction, Store, StoreError};
 
 /// Tables whose rows no copy has.
@@ -28,15 +28,17 @@ const OMITTED_TABLES: [&str; 3] = ["sessions", "used_sign_in_attempts", "setting
 /// Most tokens, and most holds, that a backup lists.
 pub const MAX_LISTED_RIGHTS: u64 = 1000;
 
-/// The numbers that a restore leaves unused after the last event of the backup. The lost database gave some of them to
-/// events that no longer exist; no registry writes this many events between two backups.
-pub const EVENT_NUMBERS_SKIPPED: i64 = 1_000_000_000;
+/// The numbers that a restore leaves unused after the last event of the backup if the clock does not say how old the
+/// backup is.
+const EVENT_NUMBERS_SKIPPED: i64 = 1_000_000_000;
 
 /// What a backup records of its database.
 #[derive(Debug, Clone)]
 pub struct BackupFacts {
     /// The names of the migrations that have run, oldest first.
     pub migrations: Vec<String>,
+    /// The oldest version that can run after each of them, as far as it is recorded.
+    pub min_versions: BTreeMap<String, String>,
     /// The highest `seq`.
     pub last_event: i64,
     /// All settings, keys included.
@@ -94,8 +96,10 @@ pub async fn read_backup_facts(
     now: Timestamp,
 ) -> Result<BackupFacts, StoreError> {
     let settings = setting::Entity::find().all(db.connection()).await?;
+    let migrations = applied_migrations(db).await?;
     Ok(BackupFacts {
-        migrations: applied_migrations(db).await?,
+        min_versions: recorded_min_versions(db.connection(), &migrations).await?,
+        migrations,
         last_event: highest_event_seq(db).await?,
         settings: settings
             .into_iter()
@@ -173,12 +177,6 @@ pub fn tables_without_dumped_rows() -> impl Iterator<Item = &'static str> {
     OMITTED_TABLES.into_iter().chain([migrations])
 }
 
-/// The names of the migrations that this program knows, oldest first.
-pub fn known_migrations() -> Vec<String> {
-    let steps = Migrator::migrations();
-    steps.iter().map(|step| step.name().to_owned()).collect()
-}
-
 /// A snapshot of a PostgreSQL database, which `pg_dump` can use until this is dropped.
 #[derive(Debug)]
 pub struct ExportedSnapshot {
@@ -211,9 +209,6 @@ impl Store {
     pub async fn remove_omitted_rows(&self) -> Result<(), StoreError> {
         let write = self.begin_write().await?;
         let connection = write.connection();
-        connection
-            .execute_unprepared("PRAGMA secure_delete = ON")
-            .await?;
         for table in OMITTED_TABLES {
             let delete = format!("DELETE FROM {table}");
             connection.execute_unprepared(&delete).await?;
@@ -284,9 +279,16 @@ impl Store {
     /// Completes a restored copy: its settings, and an event after which no number is given twice. Returns the number
     /// of that event.
     pub async fn complete_restore(&self, rows: &RestoredRows<'_>) -> Result<i64, StoreError> {
+        // One number for each microsecond since the backup. No registry writes more events, so this is above every
+        // number that was given since, also by a registry that an earlier restore made of the same backup.
+        let elapsed = rows.restored_at.0.saturating_sub(rows.backup_at.0);
+        let skipped = match elapsed > 0 {
+            true => elapsed,
+            false => EVENT_NUMBERS_SKIPPED,
+        };
         let seq = rows
             .last_event
-            .checked_add(EVENT_NUMBERS_SKIPPED)
+            .checked_add(skipped)
             .ok_or_else(|| StoreError::other("it has no numbers left for events"))?;
         let write = self.begin_write().await?;
         for (key, value) in rows.settings {

@@ -364,15 +364,24 @@ impl Store {
         turn.is_some_and(|turn| turn.try_lock().is_err())
     }
 
-    /// Copies SQLite's write-ahead log into the database file and empties it, so that deleted bytes are in neither. A
-    /// reader that is still under way keeps them in the log until later writes overwrite them.
+    /// Copies SQLite's write-ahead log into the database file and empties it, so that deleted bytes are in neither.
+    ///
+    /// # Errors
+    /// Also if a reader that is still under way, such as a backup, keeps the log.
     pub async fn empty_write_ahead_log(&self) -> Result<(), StoreError> {
-        if let Some(turn) = &self.write_lock {
-            let _turn = turn.lock().await;
-            let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-            self.writer.execute_unprepared(checkpoint).await?;
+        let Some(turn) = &self.write_lock else {
+            return Ok(());
+        };
+        let _turn = turn.lock().await;
+        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let statement = Statement::from_string(DbBackend::Sqlite, checkpoint);
+        // SQLite waits for readers for as long as `busy_timeout` says, and then reports them in a row.
+        let row = self.writer.query_one_raw(statement).await?;
+        let busy: Option<i64> = row.map(|row| row.try_get("", "busy")).transpose()?;
+        match busy {
+            Some(0) => Ok(()),
+            _ => Err(StoreError::other("a reader is still under way")),
         }
-        Ok(())
     }
 
     /// The clock of a PostgreSQL server, in microseconds since 1970 UTC; `None` for SQLite, which has none of its own.

@@ -7,7 +7,7 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::bulk_rows::{is_storable_text, lock_for_update};
-use super::entity::{agent, card_body, version, version_source};
+use super::entity::{agent, card_body, fetch_attempt, source, version, version_source};
 use super::vectors::embedding_models;
 use super::{Executor, StoreError, WriteTransaction};
 
@@ -71,9 +71,10 @@ impl WriteTransaction {
             erased.versions += deleted.rows_affected;
         }
         for model in embedding_models(self).await? {
-            // One by one and in the order in which models write them, so that no two writes wait for each other.
-            for agent in agents {
-                self.delete_vectors(&model.id, &[*agent]).await?;
+            // Waits for writes that store vectors; later ones find the agents retired and leave them out.
+            self.lock_model(&model.id).await?;
+            for some in agents.chunks(KEYS_PER_STATEMENT) {
+                self.delete_vectors(&model.id, some).await?;
             }
         }
         let digests: Vec<String> = digests.into_iter().collect();
@@ -95,6 +96,22 @@ impl WriteTransaction {
             }
         }
         Ok(erased)
+    }
+
+    /// Deletes the fetches of these domains, whose details quote the names and errors of cards. The caller has locked
+    /// those that are live.
+    pub async fn delete_fetch_attempts(
+        &self,
+        domains: impl IntoIterator<Item = i64>,
+    ) -> Result<(), StoreError> {
+        let sources = Query::select()
+            .column(source::Column::Id)
+            .from(source::Entity)
+            .and_where(source::Column::DomainId.is_in(domains))
+            .take();
+        let attempts = fetch_attempt::Entity::delete_many()
+            .filter(fetch_attempt::Column::SourceId.in_subquery(sources));
+        self.delete_rows(attempts).await
     }
 
     /// Deletes those of these bodies, which are locked, that no version has; returns their number.

@@ -62,5 +62,5 @@ pub use damaged_bodies::{DamagedBodies, MAX_DAMAGED_BODIES};
 pub use error::{CorruptRow, StoreError, StoreErrorKind};
 pub use notifications::NotificationListener;
 pub use row_changes::RowChangeCounters;
-pub use schema_state::SchemaState;
+pub use schema_state::{SchemaState, judge_schema};
 pub use stored_enum::StoredEnum;

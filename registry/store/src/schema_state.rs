@@ -1,9 +1,9 @@
 //! State of the schema: which migrations have run, and whether this version can run on the schema.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use a2a_migrations::Migrator;
-use sea_orm::{ColumnTrait as _, DatabaseConnection, EntityTrait as _, QueryFilter as _};
+use sea_orm::{ConnectionTrait, DatabaseConnection, EntityTrait as _};
 use sea_orm_migration::{MigratorTrait as _, SchemaManager, seaql_migrations};
 use semver::Version;
 
@@ -15,6 +15,12 @@ const THIS_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The table of the migrations that have run.
 const MIGRATIONS_TABLE: &str = "seaql_migrations";
+
+/// The migration that made the table of the records.
+const RECORDS_MIGRATION: &str = "m0011_schema_compatibility";
+
+/// A table of the first migration.
+const FIRST_TABLE: &str = "accounts";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SchemaState {
@@ -52,9 +58,45 @@ pub(super) async fn read_schema_state(
         let rows = seaql_migrations::Entity::find().all(connection).await?;
         applied.extend(rows.into_iter().map(|row| row.version));
     }
-    applied.sort_unstable();
+    let known = known_migrations();
+    let min_versions = match applied.iter().all(|name| known.contains(name)) {
+        true => BTreeMap::new(),
+        false => recorded_min_versions(connection, &applied).await?,
+    };
+    judge_schema(applied, &min_versions)
+}
+
+/// The names of the migrations that this version knows, oldest first.
+fn known_migrations() -> Vec<String> {
     let steps = Migrator::migrations();
-    let known: Vec<String> = steps.iter().map(|step| step.name().to_owned()).collect();
+    steps.iter().map(|step| step.name().to_owned()).collect()
+}
+
+/// The oldest version that can run after each of these migrations, as far as it is recorded.
+pub(super) async fn recorded_min_versions(
+    connection: &impl ConnectionTrait,
+    applied: &[String],
+) -> Result<BTreeMap<String, String>, StoreError> {
+    if !applied.iter().any(|name| name == RECORDS_MIGRATION) {
+        return Ok(BTreeMap::new());
+    }
+    let records = schema_compatibility::Entity::find().all(connection).await?;
+    let records = records.into_iter();
+    Ok(records
+        .map(|row| (row.migration, row.min_version))
+        .collect())
+}
+
+/// Judges a schema by the migrations that have run, and the oldest version that can run after each.
+///
+/// # Errors
+/// If the version of this program cannot be read.
+pub fn judge_schema(
+    mut applied: Vec<String>,
+    min_versions: &BTreeMap<String, String>,
+) -> Result<SchemaState, StoreError> {
+    applied.sort_unstable();
+    let known = known_migrations();
     // Other migrations made the schema of a database from before the first release, and nothing here completes the
     // work that those left to later starts.
     if !applied.is_empty() && known.first().is_some_and(|first| !applied.contains(first)) {
@@ -77,17 +119,9 @@ pub(super) async fn read_schema_state(
              version that migrated the database"
         )));
     }
-    let unknown = schema_compatibility::Column::Migration.is_in(newer.clone());
-    let records = schema_compatibility::Entity::find().filter(unknown);
-    let records = records.all(connection).await?.into_iter();
-    let min_versions = records.map(|row| (row.migration, row.min_version));
     let this_version = Version::parse(THIS_VERSION);
     let this_version = this_version.map_err(|error| StoreError::other(error.to_string()))?;
-    Ok(judge_newer_migrations(
-        newer,
-        &min_versions.collect(),
-        &this_version,
-    ))
+    Ok(judge_newer_migrations(newer, min_versions, &this_version))
 }
 
 /// Runs the migrations that have not run yet; none if a newer version has migrated the database and this one can run
@@ -96,7 +130,21 @@ pub(super) async fn run_pending_migrations(
     connection: &DatabaseConnection,
 ) -> Result<(), StoreError> {
     match read_schema_state(connection).await? {
-        SchemaState::Known { .. } => Ok(Migrator::up(connection, None).await?),
+        SchemaState::Known { pending } => {
+            let has_run_none = pending == known_migrations();
+            if has_run_none
+                && SchemaManager::new(connection)
+                    .has_table(FIRST_TABLE)
+                    .await?
+            {
+                return Err(StoreError::other(
+                    "it has tables, and no record of the migrations that made them: a restore into it was \
+                     interrupted, or the tables are of another program; create an empty database, and restore or \
+                     start with that",
+                ));
+            }
+            Ok(Migrator::up(connection, None).await?)
+        }
         SchemaState::Newer { .. } => Ok(()),
         SchemaState::Incompatible { reason } => Err(StoreError::other(reason)),
     }
@@ -106,7 +154,7 @@ pub(super) async fn run_pending_migrations(
 /// nothing can run: it is no migration of a released version.
 fn judge_newer_migrations(
     migrations: Vec<String>,
-    min_versions: &HashMap<String, String>,
+    min_versions: &BTreeMap<String, String>,
     this_version: &Version,
 ) -> SchemaState {
     let mut required: Option<(Version, &String)> = None;

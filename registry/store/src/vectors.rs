@@ -2,12 +2,14 @@
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict};
-use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder};
+use sea_orm::{
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+};
 use uuid::Uuid;
 
 use super::bulk_rows::{lock_for_update, pad_keys};
 use super::entity::queries::page_after;
-use super::entity::{agent_vectors, embedding_model};
+use super::entity::{agent, agent_vectors, embedding_model};
 use super::{Executor, Store, StoreError, WriteTransaction};
 
 /// Agents per page of a walk over all vectors; about 1.5 MB.
@@ -120,8 +122,22 @@ impl Store {
 }
 
 impl WriteTransaction {
-    pub async fn upsert_vectors(&self, rows: Vec<agent_vectors::Model>) -> Result<(), StoreError> {
+    /// Stores vectors, but none of retired agents: one may have been erased while they were computed.
+    pub async fn upsert_vectors(
+        &self,
+        mut rows: Vec<agent_vectors::Model>,
+    ) -> Result<(), StoreError> {
         use agent_vectors::Column as C;
+        let agents: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
+        let retired: Vec<Uuid> = agent::Entity::find()
+            .select_only()
+            .column(agent::Column::Id)
+            .filter(agent::Column::Id.is_in(pad_keys(&agents)))
+            .filter(agent::Column::RetiredAt.is_not_null())
+            .into_tuple()
+            .all(self.connection())
+            .await?;
+        rows.retain(|row| !retired.contains(&row.agent_id));
         let replace = OnConflict::columns([C::ModelId, C::AgentId])
             .update_columns([C::TextDigest, C::Vectors])
             .to_owned();

@@ -1,5 +1,6 @@
 //! Checks of what the registry reaches and of how it is reached: identity providers, and the proxy in front.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
@@ -75,22 +76,36 @@ pub(super) async fn check_public_url(
         Ok(reached) => reached,
         Err((verdict, detail)) => return vec![check(verdict, detail)],
     };
-    let mut checks = vec![check(CheckStatus::Ok, reached)];
-    checks.push(match read_received_request(client, &url).await {
-        Some(request) => {
-            let (verdict, detail) = judge_received_request(&url, &request, registry_id);
-            DoctorCheck::new("proxy", verdict, detail)
-        }
-        None => DoctorCheck::new(
-            "proxy",
+    let (verdict, detail) = match are_keys_equal(&own_keys, &public_keys) {
+        // Somebody else may answer there, who must not get the token.
+        false => (
             CheckStatus::Warn,
-            "forwarded headers were not checked; give --token one that may read events",
+            "forwarded headers were not checked, because the token is sent only where the keys of the registry are; \
+             give --registry its own address"
+                .to_owned(),
         ),
-    });
-    checks
+        true => match read_received_request(client, &url).await {
+            Some(request) => judge_received_request(&url, &request, registry_id),
+            None => (
+                CheckStatus::Warn,
+                "forwarded headers were not checked; give --token one that may read events, and begin \
+                 server.public_url with https"
+                    .to_owned(),
+            ),
+        },
+    };
+    vec![
+        check(CheckStatus::Ok, reached),
+        DoctorCheck::new("proxy", verdict, detail),
+    ]
 }
 
 type KeysResponse = Result<(u16, Bytes), ClientError>;
+
+/// Whether both addresses have published the same keys.
+fn are_keys_equal(own_keys: &KeysResponse, public_keys: &KeysResponse) -> bool {
+    matches!((own_keys, public_keys), (Ok((200, own)), Ok((200, others))) if own == others)
+}
 
 /// Whether the public URL leads to the registry that answers directly; a sentence about it, or the finding.
 fn judge_keys(
@@ -117,7 +132,7 @@ fn judge_keys(
                  server.listen"
             ),
         )),
-        (Ok((200, own)), Ok((200, others))) if own == others => {
+        (Ok(_), Ok(_)) if are_keys_equal(own_keys, public_keys) => {
             Ok(format!("{public} leads to this registry"))
         }
         (Ok((200, _)), Ok((status, _))) => Err((
@@ -178,7 +193,7 @@ fn judge_received_request(
             );
             return (CheckStatus::Fail, detail);
         }
-        (true, _) if client == peer => {
+        (true, _) if client == peer && !names_client(request) => {
             let detail = format!(
                 "the proxy {peer} does not name the client's address; have it set X-Forwarded-For"
             );
@@ -194,6 +209,14 @@ fn judge_received_request(
         false => format!("requests come directly, this one from {peer}"),
     };
     (CheckStatus::Ok, detail)
+}
+
+/// Whether the proxy names an address. That of a client on a trusted machine, such as the proxy's own, counts as the
+/// proxy's.
+fn names_client(request: &ReceivedRequest) -> bool {
+    let forwarded = request.forwarded_for.as_deref().unwrap_or_default();
+    let last = forwarded.rsplit(',').next().unwrap_or_default();
+    last.trim().parse::<IpAddr>().is_ok()
 }
 
 /// The finding if the registry sees another scheme or host than those of its public URL.
@@ -288,6 +311,20 @@ mod tests {
             request.forwarded_proto = None;
         });
         assert_eq!(direct.0, CheckStatus::Ok, "{direct:?}");
+        let from_the_same_machine = judge(|request| {
+            request.client.clone_from(&request.peer);
+            request.forwarded_for.clone_from(&request.peer);
+        });
+        assert_eq!(
+            from_the_same_machine.0,
+            CheckStatus::Ok,
+            "{from_the_same_machine:?}"
+        );
+        let unreadable = judge(|request| {
+            request.client.clone_from(&request.peer);
+            request.forwarded_for = Some("unknown".into());
+        });
+        assert_eq!(unreadable.0, CheckStatus::Fail, "{unreadable:?}");
     }
 
     #[test]
@@ -299,6 +336,15 @@ mod tests {
         };
         assert!(verdict(&keys(200, "a"), &keys(200, "a")).is_ok());
         assert!(verdict(&keys(404, ""), &keys(404, "")).is_ok());
+        assert!(are_keys_equal(&keys(200, "a"), &keys(200, "a")));
+        // Nothing of this tells who answers, so no token is sent.
+        for (own, public) in [
+            (keys(404, ""), keys(404, "")),
+            (down(), keys(200, "a")),
+            (keys(200, "a"), keys(200, "b")),
+        ] {
+            assert!(!are_keys_equal(&own, &public), "{own:?} {public:?}");
+        }
         for (own, public, expected) in [
             (keys(200, "a"), keys(200, "b"), CheckStatus::Fail),
             (keys(200, "a"), keys(404, ""), CheckStatus::Fail),

@@ -51,12 +51,15 @@ impl RegistryServer {
                 return;
             }
         };
+        let mut reloaded = "the configuration was reloaded";
         if let Some(certificate) = &self.certificate
             && let Err(error) = certificate.reload(&new.server)
         {
+            reloaded = "the rest of the configuration was reloaded";
             tracing::error!(%error, "the TLS certificate was not reloaded; the old one stays");
         }
         if let Err(error) = logging::reload_log_filter(&new.log) {
+            reloaded = "the rest of the configuration was reloaded";
             let error = error.message_without_commands();
             tracing::error!(error, "the log filter was not reloaded; the old one stays");
         }
@@ -64,16 +67,16 @@ impl RegistryServer {
             let error = error.log_message();
             tracing::error!(
                 error,
-                "rules and limits were not reloaded; send SIGHUP again"
+                "rules, network lists and limits were not reloaded; send SIGHUP again when the database responds"
             );
             return;
         }
         let keys = Vec::from_iter(self.loaded.keys_needing_restart(&new));
         match keys.join(", ").as_str() {
-            "" => tracing::info!("the configuration was reloaded"),
+            "" => tracing::info!("{reloaded}"),
             keys => tracing::warn!(
                 needs_restart = keys,
-                "the configuration was reloaded, except for these keys: they take effect at the next start"
+                "{reloaded}, except for these keys: they take effect at the next start"
             ),
         }
     }

@@ -83,7 +83,7 @@ async fn hide_forbidden_agents(context: &AppContext) -> Result<Vec<Uuid>, AppErr
         let agents = forbidden.len();
         tracing::info!(
             agents,
-            "agents are hidden until they are decided by the changed rules"
+            "agents are on hold until they are decided by the changed rules"
         );
     }
     Ok(undecided.into_iter().map(|(id, _)| id).collect())

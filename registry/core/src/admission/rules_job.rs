@@ -31,8 +31,8 @@ pub fn start_rules_job(context: &Arc<AppContext>, cancel: CancellationToken) -> 
                 Ok(RulesRunEnd::Superseded) => {
                     if !std::mem::replace(&mut is_superseded, true) {
                         tracing::warn!(
-                            "another process was started with different rules, and decides by those. Configure the \
-                             same rules for all processes"
+                            "another process was started or reloaded with different rules, and decides by those. \
+                             Configure the same rules for all processes"
                         );
                     }
                     // A later process may have these rules again, and exit before everything is decided.

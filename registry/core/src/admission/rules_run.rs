@@ -32,7 +32,8 @@ use crate::process_state::rules_progress::RulesRunStage;
 const DECIDED_RULES_SETTING: &str = "rules";
 /// Agents or reviews per transaction, during which other writes wait.
 const BATCH_SIZE: usize = 50;
-/// Decisions between two log lines, and the maximum lag of this process's index behind them.
+/// Decisions between two log lines, of a run with so many or more, and the maximum lag of this process's index behind
+/// them. In a smaller run each has its own.
 const DECISIONS_PER_LOG: u64 = 1_000;
 /// Lifetime of the lease after the last transaction.
 const LEASE_DURATION: i64 = MINUTE;
@@ -268,7 +269,7 @@ impl<'a> RulesRun<'a> {
             return Ok(Some(end));
         }
         let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
-        change_set.logs_actions = false;
+        change_set.logs_actions = self.stored.total < DECISIONS_PER_LOG;
         let mut stored = self.stored.clone();
         match batch {
             DecisionBatch::Reviews(open) => {

@@ -21,19 +21,25 @@ pub async fn load_admission_policies(
         return Ok(cached);
     }
     let row = policies::newest_policy_set(db).await?;
-    let set = compile_stored_set(&context.policy_sets.compiled, row, &context.rules())
-        .await
-        .or_else(|error| {
-            tracing::error!(
-                number,
-                error = error.internal.unwrap_or(error.public),
-                "nothing is admitted until the policies can be read"
-            );
-            PolicySet::compile(number, &[]).map_err(|_| {
-                AppError::internal("the empty policy set cannot be compiled".to_owned())
-            })
-        })?;
-    let set = Arc::new(set);
-    context.policy_sets.set_newest(Arc::clone(&set));
-    Ok(set)
+    loop {
+        let rules = context.rules();
+        let set = compile_stored_set(&context.policy_sets.compiled, row.clone(), &rules)
+            .await
+            .or_else(|error| {
+                tracing::error!(
+                    number,
+                    error = error.internal.unwrap_or(error.public),
+                    "nothing is admitted until the policies can be read"
+                );
+                PolicySet::compile(number, &[]).map_err(|_| {
+                    AppError::internal("the empty policy set cannot be compiled".to_owned())
+                })
+            })?;
+        let set = Arc::new(set);
+        context.policy_sets.set_newest(Arc::clone(&set));
+        // The shipped policies depend on the rules: a set of those before a reload must not decide after it.
+        if Arc::ptr_eq(&rules, &context.rules()) {
+            return Ok(set);
+        }
+    }
 }

@@ -16,7 +16,8 @@ use crate::config::{
 const INTRODUCTION: &str = "\
 # Configuration of a2a-registry.
 # Each key can also be set in the environment: A2A_REGISTRY__SECTION__KEY, such as A2A_REGISTRY__SERVER__LISTEN.
-# Files with secrets, certificates and keys can be below $CREDENTIALS_DIRECTORY/, where systemd puts credentials.
+# Files with secrets and private keys, and server.tls_cert, can be below $CREDENTIALS_DIRECTORY/, where systemd puts
+# credentials.
 ";
 
 impl Config {
@@ -91,7 +92,10 @@ impl ConfigPrinter {
 
     fn write_headed_table(&mut self, path: &[&str], values: &Table) -> Result<(), Error> {
         let names: Vec<String> = path.iter().map(|name| quoted_key(name)).collect();
-        self.text.push_str(&format!("[{}]\n", names.join(".")));
+        // The head of a table whose name the operator chose would make an entry, with nothing in it.
+        let mark = if path.len() > 2 { self.mark } else { "" };
+        self.text
+            .push_str(&format!("{mark}[{}]\n", names.join(".")));
         self.write_table(path, values)
     }
 
@@ -279,6 +283,9 @@ mod tests {
         let mut config = Config::default();
         config.limits.facets = 7;
         config.server.tls_cert = Some("cert.pem".into());
+        let given: Config = serde_json::from_value(full()).unwrap();
+        config.identity.providers = given.identity.providers;
+        config.federation.peers = given.federation.peers;
         let text = config.to_commented_toml().unwrap();
         let read: Config = toml::from_str(&text).unwrap();
         assert_eq!(

@@ -59,7 +59,10 @@ pub fn read_secret_bytes(setting: &str, path: &Path, limit: u64) -> Result<Vec<u
 /// A sentence about a secret file that its group or others can read; `None` if they cannot, or it is a credential of
 /// systemd, whose folder only the service can enter. Such a file is used all the same: containers mount secrets so.
 pub fn readable_secret_warning(setting: &str, path: &Path) -> Option<String> {
-    if path.to_str()?.starts_with(CREDENTIALS_PREFIX) {
+    // A unit can name the folder itself too, as `%d`.
+    let is_below_credentials = std::env::var_os(CREDENTIALS_VARIABLE)
+        .is_some_and(|folder| !folder.is_empty() && path.starts_with(folder));
+    if is_below_credentials || path.starts_with(CREDENTIALS_PREFIX) {
         return None;
     }
     let mode = file_mode(&std::fs::metadata(path).ok()?);

@@ -308,6 +308,11 @@ impl Config {
     pub fn index_dir(&self) -> std::path::PathBuf {
         self.store.data_dir.join("index")
     }
+
+    /// A file that exists while the index has to be rebuilt because its files may contain erased cards.
+    pub fn erased_cards_marker(&self) -> std::path::PathBuf {
+        self.store.data_dir.join("index-has-erased-cards")
+    }
 }
 
 /// The URL of a SQLite file, which is created if it does not exist. The few characters that would end a path in a URL

@@ -1,5 +1,7 @@
 //! Erasure of a domain by an admin: its agents end, and what their cards said is deleted everywhere.
 
+use std::collections::BTreeSet;
+
 use a2a_registry_api::Erasure;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
@@ -15,7 +17,7 @@ use crate::commit::locks::lock_domain_with_dependents;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::domains::withdrawal::add_domain_end;
-use crate::error::{AppError, Result};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::ownership::dispute_error;
 use crate::ownership::is_disputed_domain;
 use crate::visibility::caller::Caller;
@@ -40,6 +42,9 @@ pub async fn domain_erase(
     require_no_open_case(&write, &agents).await?;
     let ids: Vec<Uuid> = agents.iter().map(|row| row.id).collect();
     let erased = write.erase_agent_content(&ids).await?;
+    let domains = agents.iter().map(|row| row.domain_id);
+    let domains: BTreeSet<i64> = domains.chain(live.iter().map(|live| live.row.id)).collect();
+    write.delete_fetch_attempts(domains).await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     if let Some(LockedDomain { row, followers }) = &live {
         add_domain_end(
@@ -60,7 +65,10 @@ pub async fn domain_erase(
     change_set.add_event(EventKind::DomainErased, &name, &admin.name, data);
     commit_changes(context, write, change_set).await?;
     if let Err(error) = context.store.empty_write_ahead_log().await {
-        tracing::warn!(%error, "the database's log may contain erased cards until it is overwritten");
+        tracing::warn!(
+            %error,
+            "the database's write-ahead log may contain erased cards; stop and start the registry, which empties it"
+        );
     }
     Ok(())
 }
@@ -79,7 +87,13 @@ async fn begin_erasure(
     let Some(unlocked) = domains::domain_by_name(&context.store, name).await? else {
         return Ok((context.store.begin_write().await?, None));
     };
-    let (write, row, followers) = lock_domain_with_dependents(context, &unlocked).await?;
+    let (write, row, followers) = match lock_domain_with_dependents(context, &unlocked).await {
+        // Deleted meanwhile, which leaves its content to be erased.
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            return Ok((context.store.begin_write().await?, None));
+        }
+        locked => locked?,
+    };
     if is_disputed_domain(&row)? {
         return Err(dispute_error(&row));
     }

@@ -22,7 +22,7 @@ use crate::visits::outage::breaker_open_since;
 const MAX_INDEX_LAG: i64 = 10 * SECOND;
 
 /// Timeout of a check: probes expect a response within two seconds.
-pub(super) const CHECK_TIMEOUT: Duration = Duration::from_millis(1500);
+const CHECK_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The file of the disk check. Its size is more than a file system stores in a directory entry, so that each check
 /// needs free space.
@@ -69,8 +69,8 @@ pub struct Check {
     pub detail: String,
 }
 
-/// Checks reads and writes of the database, index, disk and policies, and reports the progress of the decisions by changed rules, damaged
-/// cards, the circuit breaker, and models if there are any.
+/// Checks reads and writes of the database, index, disk and policies, and reports the progress of the decisions by
+/// changed rules, damaged cards, the circuit breaker, and models if there are any.
 pub async fn check_readiness(context: &AppContext) -> Readiness {
     let mut checks = Vec::new();
     let mut add_check = |name: &str, outcome: Result<String, String>| {

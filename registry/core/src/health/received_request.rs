@@ -1,11 +1,16 @@
 //! How a request arrived at this process, so that a proxy in front of it can be checked.
 
+use std::time::Duration;
+
 use a2a_registry_store::settings::setting_value;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::context::AppContext;
-use crate::health::readiness::CHECK_TIMEOUT;
+
+/// Time limit for reading the identifier, after the caller was authenticated: probes expect a response within two
+/// seconds.
+const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Setting that identifies a database, and so the registry of all processes that share it.
 pub const DATABASE_ID_SETTING: &str = "identity";
@@ -34,6 +39,6 @@ pub struct ReceivedRequest {
 /// The identifier of the registry; `None` if the database does not respond in time.
 pub async fn read_registry_id(context: &AppContext) -> Option<String> {
     let read = setting_value(&context.store, DATABASE_ID_SETTING);
-    let value = tokio::time::timeout(CHECK_TIMEOUT, read).await;
+    let value = tokio::time::timeout(READ_TIMEOUT, read).await;
     value.ok()?.ok()?
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::convert::Infallible;
+use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -209,6 +210,13 @@ async fn apply_events_to_caches(
 /// Frees what the caches of this process hold of cards, and requests a rebuild of the index: its files contain the text
 /// of deleted documents until they are merged, which may never happen.
 fn free_erased_content(context: &AppContext) {
+    // For the next start, if this process ends before the index is rebuilt.
+    if let Err(error) = std::fs::write(context.config().erased_cards_marker(), "") {
+        tracing::error!(
+            %error,
+            "if this process ends before the index is rebuilt, run `a2a-registry reindex` to erase cards from it"
+        );
+    }
     context.card_cache.clear();
     context.agent_cache.clear();
     context.search_cache.clear();
@@ -384,6 +392,13 @@ async fn build_index(
         return Ok(None);
     }
     run_blocking_index_work(move || rebuild.finish(start_seq)).await?;
+    // An erasure since `start_seq` is applied again, and remembers itself again.
+    match std::fs::remove_file(context.config().erased_cards_marker()) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            tracing::warn!(%error, "the next start rebuilds the index again");
+        }
+        _ => {}
+    }
     context
         .signals
         .applied_event

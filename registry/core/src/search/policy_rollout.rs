@@ -18,15 +18,17 @@ pub async fn roll_out_newest_policies(
     context: &AppContext,
     cancelled: impl Fn() -> bool,
 ) -> Result<bool, IndexingError> {
-    let newest = Arc::new(
-        load_newest_policy_set(
-            &context.policy_sets.compiled,
-            &context.store,
-            &context.rules(),
-        )
-        .await?,
-    );
-    context.policy_sets.set_newest(Arc::clone(&newest));
+    let sets = &context.policy_sets;
+    let newest = loop {
+        let rules = context.rules();
+        let newest = load_newest_policy_set(&sets.compiled, &context.store, &rules).await?;
+        let newest = Arc::new(newest);
+        sets.set_newest(Arc::clone(&newest));
+        // The shipped policies depend on the rules: a set of those before a reload must not decide after it.
+        if Arc::ptr_eq(&rules, &context.rules()) {
+            break newest;
+        }
+    };
     context.policy_sets.queue_all_agents();
     if newest.is_independent_of_resource(Action::Discover) {
         context.policy_sets.enforce(newest);

@@ -68,14 +68,21 @@ struct NotReady {
 #[get("/readyz")]
 pub async fn readyz(state: web::Data<ServerState>, request: HttpRequest) -> HandlerResult {
     let context = &state.context;
-    let (sees_details, mut readiness, id) = tokio::join!(
-        can_see_details(&request),
-        check_readiness(context),
-        read_registry_id(context)
-    );
-    if sees_details? {
-        readiness.request = Some(received_request(&request, context, id));
-    } else {
+    // Anonymous callers must not cause the read of what they do not see.
+    let received = async {
+        let sees_details = can_see_details(&request).await?;
+        Ok::<_, Problem>(match sees_details {
+            true => Some(received_request(
+                &request,
+                context,
+                read_registry_id(context).await,
+            )),
+            false => None,
+        })
+    };
+    let (received, mut readiness) = tokio::join!(received, check_readiness(context));
+    readiness.request = received?;
+    if readiness.request.is_none() {
         readiness = readiness.without_details();
     }
     // During shutdown new connections are refused; load balancers should direct clients to other replicas.

@@ -399,8 +399,8 @@ fn start_request_span(request: &ServiceRequest, id: &HeaderValue) -> Span {
         ($target:expr, $level:expr) => {{
             let trace = TraceParent::from_headers(request.headers());
             let request = request.request();
-            let state = server_state(request).ok();
-            let proxies = state.map(|state| state.context.config().server.trusted_proxies.as_slice());
+            let config = server_state(request).map(|state| state.context.config());
+            let proxies = config.as_ref().map(|config| config.server.trusted_proxies.as_slice());
             let client = client_address(request, proxies.unwrap_or_default());
             tracing::span!(
                 target: $target,

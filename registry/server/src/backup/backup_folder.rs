@@ -25,13 +25,14 @@ pub(super) fn file_error(path: &Path, error: &std::io::Error) -> StartError {
 
 /// Creates the folder of a new backup, readable only by its owner. An existing folder must be empty.
 pub(super) fn create_backup_folder(folder: &Path) -> Result<(), StartError> {
-    match std::fs::read_dir(folder) {
-        Ok(mut entries) if entries.next().is_some() => Err(StartError(format!(
+    let mut entries = std::fs::read_dir(folder).into_iter().flatten();
+    if entries.next().is_some() {
+        return Err(StartError(format!(
             "{} is not empty; give a folder that does not exist yet",
             folder.display()
-        ))),
-        _ => create_private_folder(folder).map_err(|error| file_error(folder, &error)),
+        )));
     }
+    create_private_folder(folder).map_err(|error| file_error(folder, &error))
 }
 
 pub(super) fn create_private_folder(folder: &Path) -> std::io::Result<()> {

@@ -78,6 +78,7 @@ pub async fn create_backup(
         created_at,
         engine,
         schema: facts.migrations,
+        min_versions: facts.min_versions,
         last_event: facts.last_event,
         with_secrets: request.with_secrets,
         rights: facts.rights,

@@ -142,6 +142,7 @@ const fn revived_right(kind: EventKind) -> Option<&'static str> {
         EventKind::AgentRejected | EventKind::AgentReturned | EventKind::AgentRetired => {
             "the former approval is valid again"
         }
+        EventKind::ReviewApproval => "the approvals of the review are as they were at the backup",
         EventKind::DomainDeleted
         | EventKind::DomainGeneration
         | EventKind::DomainProofEnded

@@ -41,6 +41,8 @@ pub struct BackupManifest {
     pub engine: DatabaseEngine,
     /// Names of the migrations of its database.
     pub schema: Vec<String>,
+    /// The oldest version that can run after each of them, as far as it is recorded.
+    pub min_versions: BTreeMap<String, String>,
     /// Number of its last event.
     pub last_event: i64,
     pub with_secrets: bool,
@@ -131,7 +133,7 @@ mod tests {
     fn manifest() -> Value {
         json!({
             "format": 1, "version": "9.9.9", "created_at": "2026-01-31T12:00:00Z", "engine": "sqlite",
-            "schema": ["m0001_people"], "last_event": 7, "with_secrets": false,
+            "schema": ["m0001_people"], "min_versions": {}, "last_event": 7, "with_secrets": false,
             "rights": {
                 "token_count": 0, "tokens": [], "hold_count": 0, "holds": [], "approved_agents": 0
             },

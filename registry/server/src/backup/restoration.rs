@@ -10,8 +10,8 @@ use a2a_registry_core::config::validate::sqlite_url;
 use a2a_registry_core::data_dir::DataDir;
 use a2a_registry_core::error::StartError;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::backup::{DatabaseReservation, RestoredRows, known_migrations};
-use a2a_registry_store::{Store, StoreOptions};
+use a2a_registry_store::backup::{DatabaseReservation, RestoredRows};
+use a2a_registry_store::{SchemaState, Store, StoreOptions, judge_schema};
 
 use super::ProgressCallback;
 use super::backup_folder::{copy_private_file, file_error, hash_file, sync_file};
@@ -76,7 +76,7 @@ impl PreparedRestore {
                 engine.name()
             )));
         }
-        reject_newer_schema(&manifest)?;
+        reject_incompatible_schema(&manifest)?;
         verify_files(folder, &manifest, progress)?;
         let settings = read_settings(folder, &manifest)?;
         let file = store_options(&config).sqlite_file();
@@ -157,15 +157,14 @@ impl PreparedRestore {
     }
 }
 
-fn reject_newer_schema(manifest: &BackupManifest) -> Result<(), StartError> {
-    let known = known_migrations();
-    let unknown = manifest.schema.iter().find(|name| !known.contains(name));
-    match unknown {
-        Some(name) => Err(StartError(format!(
-            "the backup has a newer schema ({name}), made by version {}; restore it with that version or a newer one",
+/// Rejects a backup of a schema on which this version cannot run, as a start does.
+fn reject_incompatible_schema(manifest: &BackupManifest) -> Result<(), StartError> {
+    match judge_schema(manifest.schema.clone(), &manifest.min_versions)? {
+        SchemaState::Known { .. } | SchemaState::Newer { .. } => Ok(()),
+        SchemaState::Incompatible { reason } => Err(StartError(format!(
+            "this version cannot restore the backup, which version {} made: {reason}",
             manifest.version
         ))),
-        None => Ok(()),
     }
 }
 
@@ -300,6 +299,8 @@ async fn restore_sqlite(
     let completed = store.complete_restore(rows).await;
     store.close().await?;
     let restore_event = completed?;
+    // A registry with another data folder may have created it meanwhile.
+    require_missing_database(file)?;
     sync_file(&unfinished)
         .and_then(|()| std::fs::rename(&unfinished, file))
         .and_then(|()| sync_file(file))
