@@ -387,10 +387,9 @@ mod tests {
         let names = written.as_object().unwrap().keys();
         let names: BTreeSet<&str> = names.map(String::as_str).collect();
         let fields = HitFields::all_names().filter(|name| !name.contains('.'));
-        assert_eq!(names, fields.collect());
+        assert_eq!(names, fields.collect::<BTreeSet<&str>>());
         let hit: Hit = serde_json::from_value(written.clone()).unwrap();
-        let since = &json!(hit)["deprecation"]["since"];
-        written["deprecation"]["since"] = since.clone();
+        written["deprecation"]["since"] = json!(hit)["deprecation"]["since"].clone();
         assert_eq!(json!(hit), written);
     }
 

@@ -2,6 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::error::{A2aError, A2aErrorKind, uncached_response};
@@ -43,9 +44,22 @@ pub(super) fn parse_rpc_request(body: &[u8]) -> Result<RpcRequest, (Value, A2aEr
     Ok(RpcRequest { id, method, params })
 }
 
-/// Serializes a JSON-RPC response with this result. `json!` would copy the result.
+/// A JSON-RPC response with a result. `json!` would copy the result.
+#[derive(Serialize)]
+struct RpcResult<'a> {
+    jsonrpc: &'static str,
+    id: &'a Value,
+    result: &'a Value,
+}
+
 pub(super) fn rpc_result_json(id: &Value, result: &Value) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+    let response = RpcResult {
+        jsonrpc: "2.0",
+        id,
+        result,
+    };
+    // A value always has a JSON form.
+    serde_json::to_string(&response).unwrap_or_default()
 }
 
 pub(super) fn rpc_result_response(id: &Value, result: &Value) -> HttpResponse {

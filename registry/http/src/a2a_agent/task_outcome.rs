@@ -128,8 +128,14 @@ impl TaskOutcome {
                 (FIND_AGENTS.to_owned(), text, Some(page.into_response()))
             }
             TaskOutcomeKind::About {
-                skill, text, data, ..
-            } => (skill, text, data),
+                skill,
+                text,
+                mut data,
+                ..
+            } => {
+                data.iter_mut().for_each(show_hidden_in_json);
+                (skill, text, data)
+            }
             TaskOutcomeKind::Missing { skill, asked } => {
                 (skill, text_rendering::agent_not_found_text(&asked), None)
             }
@@ -143,8 +149,7 @@ impl TaskOutcome {
         if self.text || data.is_none() {
             parts.push(part("text", text.into(), "text/plain"));
         }
-        let mut data = data.filter(|_| self.data);
-        data.iter_mut().for_each(show_hidden_in_json);
+        let data = data.filter(|_| self.data);
         parts.extend(data.map(|data| part("data", data, "application/json")));
         let mut artifact = json_object([
             ("artifactId", ARTIFACT_ID.into()),
@@ -234,6 +239,9 @@ impl FoundAgentsPage {
         // Before measuring, because visible characters are longer.
         let members = self.entries.iter_mut().chain(self.rest.values_mut());
         members.for_each(show_hidden_in_json);
+        if self.entries.iter().map(max_json_length).sum::<usize>() <= MAX_ENTRY_BYTES {
+            return;
+        }
         let sizes = self.entries.iter().map(|entry| entry.to_string().len());
         let mut by_size: Vec<(usize, usize)> = sizes.zip(0..).collect();
         by_size.sort_unstable();
@@ -253,6 +261,28 @@ impl FoundAgentsPage {
         let mut response = Map::from_iter([("results".to_owned(), Value::Array(self.entries))]);
         response.extend(self.rest);
         Value::Object(response)
+    }
+}
+
+/// A bound on the length of a value as JSON, found without writing it: most pages are far below their size limit.
+fn max_json_length(value: &Value) -> usize {
+    // An escape has six bytes, a number fewer than 32.
+    let text_length = |text: &str| 6 * text.len() + 3;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 32,
+        Value::String(text) => text_length(text),
+        Value::Array(values) => {
+            2 + values
+                .iter()
+                .map(|one| max_json_length(one) + 1)
+                .sum::<usize>()
+        }
+        Value::Object(members) => {
+            let members = members.iter();
+            2 + members
+                .map(|(name, one)| text_length(name) + 1 + max_json_length(one))
+                .sum::<usize>()
+        }
     }
 }
 
