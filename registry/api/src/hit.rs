@@ -1,18 +1,23 @@
 //! Search hits: an agent and how it matched, and the selection of the members that are shown.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use a2a_registry_domain::lifecycle::{ShownLifecycle, Visibility};
+use a2a_registry_domain::open_enum::OpenEnum;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-use super::summary::Summary;
+use super::summary::{
+    Capabilities, Deprecation, HitSkill, Interface, Links, Liveness, Provider, Summary, Trust,
+};
 
 /// One agent in a list. A search shows some members only if `fields` names them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Hit {
     /// Summary of the agent.
     #[serde(flatten)]
@@ -20,6 +25,89 @@ pub struct Hit {
     /// How it matched the search.
     #[serde(flatten)]
     pub matched: Match,
+}
+
+/// The members of a [`Hit`] side by side, as they are read: serde first copies members that are flattened, and a page
+/// has hundreds of them.
+#[derive(Deserialize)]
+struct HitMembers {
+    id: Uuid,
+    urn: Option<String>,
+    name: String,
+    description: Option<String>,
+    version: Option<String>,
+    provider: Option<Provider>,
+    domain: String,
+    interfaces: Vec<Interface>,
+    #[serde(default)]
+    capabilities: Capabilities,
+    skills: Vec<HitSkill>,
+    #[serde(default)]
+    skills_total: u64,
+    #[serde(default)]
+    shortened: bool,
+    tags: Vec<String>,
+    auth: Vec<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    trust: Trust,
+    lifecycle: OpenEnum<ShownLifecycle>,
+    deprecation: Option<Deprecation>,
+    visibility: OpenEnum<Visibility>,
+    liveness: Liveness,
+    #[serde(default)]
+    card_digest: String,
+    #[serde(default)]
+    links: Links,
+    score: Option<f32>,
+    #[serde(default)]
+    weak: bool,
+    #[serde(default)]
+    highlights: Vec<HighlightView>,
+    #[serde(default)]
+    matched_skills: Vec<String>,
+    explain: Option<Value>,
+    duplicates: Option<Duplicates>,
+}
+
+impl<'de> Deserialize<'de> for Hit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let members = HitMembers::deserialize(deserializer)?;
+        Ok(Self {
+            summary: Summary {
+                id: members.id,
+                urn: members.urn,
+                name: members.name,
+                description: members.description,
+                version: members.version,
+                provider: members.provider,
+                domain: members.domain,
+                interfaces: members.interfaces,
+                capabilities: members.capabilities,
+                skills: members.skills,
+                skills_total: members.skills_total,
+                shortened: members.shortened,
+                tags: members.tags,
+                auth: members.auth,
+                labels: members.labels,
+                trust: members.trust,
+                lifecycle: members.lifecycle,
+                deprecation: members.deprecation,
+                visibility: members.visibility,
+                liveness: members.liveness,
+                card_digest: members.card_digest,
+                links: members.links,
+            },
+            matched: Match {
+                score: members.score,
+                weak: members.weak,
+                highlights: members.highlights,
+                matched_skills: members.matched_skills,
+                explain: members.explain,
+                duplicates: members.duplicates,
+            },
+        })
+    }
 }
 
 /// How an agent matched a search.
@@ -255,7 +343,55 @@ mod tests {
 
     use std::collections::BTreeSet;
 
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn every_member_of_a_hit_is_read() {
+        let mut written = json!({
+            "id": "00000000-0000-0000-0000-000000000007",
+            "urn": "urn:air:a.example:agents:x",
+            "name": "Kite",
+            "description": "Flies.",
+            "version": "1.2",
+            "provider": {"organization": "Acme", "url": "https://a.example/"},
+            "domain": "a.example",
+            "interfaces": [{"url": "https://a.example/a2a", "binding": "JSONRPC", "protocol_version": "1.0"}],
+            "capabilities": {
+                "streaming": true, "push_notifications": true, "extended_agent_card": true, "extensions": ["x"],
+            },
+            "skills": [{"id": "s", "name": "Fly", "description": null, "tags": ["air"]}],
+            "skills_total": 11,
+            "shortened": true,
+            "tags": ["air"],
+            "auth": ["none"],
+            "labels": {"team": "a"},
+            "trust": {"level": "L1", "domain": "verified", "signature": "unsigned"},
+            "lifecycle": "deprecated",
+            "deprecation": {"message": "Old.", "since": "2026-01-01T00:00:00Z"},
+            "visibility": "public",
+            "liveness": {"state": "fresh", "last_changed": null},
+            "card_digest": "sha256:0",
+            "links": {
+                "self": "https://r.example/v1/agents/7", "card": "c", "page": "p", "resolver": "r", "origin": "o",
+                "similar": "s",
+            },
+            "score": 1.5,
+            "weak": true,
+            "highlights": [{"field": "name", "skill": null, "fragments": [{"text": "Kite", "matched": true}]}],
+            "matched_skills": ["s"],
+            "explain": {"summary": []},
+            "duplicates": {"count": 1, "agents": ["00000000-0000-0000-0000-000000000008"]},
+        });
+        let names = written.as_object().unwrap().keys();
+        let names: BTreeSet<&str> = names.map(String::as_str).collect();
+        let fields = HitFields::all_names().filter(|name| !name.contains('.'));
+        assert_eq!(names, fields.collect::<BTreeSet<&str>>());
+        let hit: Hit = serde_json::from_value(written.clone()).unwrap();
+        written["deprecation"]["since"] = json!(hit)["deprecation"]["since"].clone();
+        assert_eq!(json!(hit), written);
+    }
 
     #[test]
     fn the_fields_are_the_members_of_a_hit() {

@@ -13,6 +13,7 @@ use tantivy::query::{BooleanQuery, Query, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{Opstamp, SegmentReader, Term};
 
+use super::agent_property::ExactFilter;
 use super::analysis::{MAX_QUERY_WORDS, split_query_words};
 use super::doc_bit_set::DocBitSet;
 use super::error::IndexError;
@@ -343,11 +344,21 @@ fn clauses_without_defaults(fields: &IndexFields, filters: &Filters) -> Vec<Filt
         .used_facets()
         .map(|(facet, values)| facet_clause(fields, facet, values))
         .collect();
-    clauses.extend(filters.exact.iter().map(|one| {
-        let values = one.values.iter();
-        any_term_clause(values.map(|value| one.property.term(fields.keys, value)))
-    }));
+    clauses.extend(filters.exact.iter().map(|one| exact_clause(fields, one)));
     clauses
+}
+
+fn exact_clause(fields: &IndexFields, filter: &ExactFilter) -> FilterClause {
+    let values = filter.values.iter();
+    any_term_clause(values.map(|value| filter.property.term(fields.keys, value)))
+}
+
+/// The condition that an agent fails this filter.
+pub(super) fn failed_clause(fields: &IndexFields, filter: &ExactFilter) -> FilterClause {
+    FilterClause {
+        negated: true,
+        ..exact_clause(fields, filter)
+    }
 }
 
 /// The condition that at least one of these values matches, as in the query syntax. There, a provider also matches by

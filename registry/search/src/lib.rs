@@ -110,7 +110,7 @@ pub use overlay::ChangedAgent;
 pub use query_parser::query_words;
 pub use rebuild::IndexRebuild;
 pub use request::{
-    Filters, MAX_ANY_OF_FILTERS, MAX_EXPLAINED_HITS, MAX_FILTER_VALUES, MAX_HITS,
+    Filters, LeftOutAgents, MAX_ANY_OF_FILTERS, MAX_EXPLAINED_HITS, MAX_FILTER_VALUES, MAX_HITS,
     RequestedHitParts, SearchRequest, SemanticQuery, SortOrder, SortPosition, SortValue,
 };
 pub use response::{

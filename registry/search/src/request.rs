@@ -50,6 +50,16 @@ pub struct SearchRequest {
     pub explain: bool,
     pub parts: RequestedHitParts,
     pub semantic: Option<SemanticQuery>,
+    /// Agents to count that the search leaves out.
+    pub left_out: Option<LeftOutAgents>,
+}
+
+/// Agents that a search leaves out: matches of its full text that pass its filters with `exact` in place of its own
+/// exact ones, and fail another filter.
+#[derive(Debug, Clone)]
+pub struct LeftOutAgents {
+    pub exact: Vec<ExactFilter>,
+    pub failed: ExactFilter,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

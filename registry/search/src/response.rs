@@ -25,6 +25,8 @@ pub struct IndexSearchResponse {
     pub total: u64,
     /// The number of groups, if duplicates are grouped and the page has hits; each group is one hit.
     pub groups: Option<u64>,
+    /// Number of the agents that the request counts as left out; 0 if it counts none.
+    pub left_out: u64,
     /// Facet counts over all matches.
     pub facets: BTreeMap<Facet, FacetCounts>,
     /// Hints about an empty result or ignored parts of the query.

@@ -10,7 +10,7 @@ use tantivy::{Searcher, TantivyDocument};
 
 use super::error::IndexError;
 use super::facets::RequestedFacets;
-use super::filter::{listed_clause, lookup_clause, trust_clause, unlisted_clause};
+use super::filter::{failed_clause, listed_clause, lookup_clause, trust_clause, unlisted_clause};
 use super::filtered_query::FilteredQuery;
 use super::highlight::Highlighter;
 use super::label_matching::MAX_LABELS;
@@ -21,7 +21,10 @@ use super::page_entry::PageEntry;
 use super::prepared_query::PreparedQuery;
 use super::ranking::rank_matches;
 use super::rendered_hits::{insert_rendered_skills, rendered_catalog_entry, rendered_hit};
-use super::request::{MAX_EXPLAINED_HITS, MAX_HITS, RequestedHitParts, SearchRequest, SortValue};
+use super::request::{
+    Filters, LeftOutAgents, MAX_EXPLAINED_HITS, MAX_HITS, RequestedHitParts, SearchRequest,
+    SortValue,
+};
 use super::response::{BoundedHits, HitRow, IndexSearchResponse};
 use super::score_explainer::ScoreExplainer;
 use super::{Index, IndexInner, IndexView};
@@ -116,6 +119,35 @@ impl IndexInner {
             duplicates,
         })
     }
+
+    /// Counts the agents that a search leaves out, if its request asks for them.
+    fn count_left_out(
+        &self,
+        request: &SearchRequest,
+        prepared: &PreparedQuery,
+    ) -> Result<u64, IndexError> {
+        let Some(LeftOutAgents { exact, failed }) = &request.left_out else {
+            return Ok(0);
+        };
+        let filters = Filters {
+            exact: exact.clone(),
+            ..request.filters.clone()
+        };
+        let mut clauses = self.filter_and_query_clauses(&filters, &prepared.parsed)?;
+        clauses.push(failed_clause(&self.fields, failed));
+        let filter = self.document_filter(&prepared.view, clauses, &request.visible_to);
+        let searcher = &prepared.view.searcher;
+        let mut candidates = 0;
+        for reader in searcher.segment_readers() {
+            candidates += filter.matching_docs(reader)?.len();
+        }
+        if candidates == 0 {
+            // Opening the postings of the words would take longer than the filter.
+            return Ok(0);
+        }
+        let text = prepared.text.as_ref().map(|text| text.box_clone());
+        Ok(searcher.search(&FilteredQuery::new(text, filter), &Count)? as u64)
+    }
 }
 
 fn new_page_collector(
@@ -184,28 +216,19 @@ impl Index {
             .facets
             .count_facet_values(searcher, &inner.fields, matches)?;
         let hints = inner.build_hints(request, &prepared, total, hits.first())?;
+        let left_out = inner.count_left_out(request, &prepared)?;
         Ok(IndexSearchResponse {
             hits,
             has_more,
             total,
             groups: page.groups.as_ref().map(|_| groups),
+            left_out,
             facets,
             hints,
             applied_seq: prepared.view.applied_seq,
             generation: prepared.view.generation,
             overlay_version: prepared.view.overlay_version,
         })
-    }
-
-    /// Counts all matches, ignoring the page and facets of the request.
-    pub fn count_matches(&self, request: &SearchRequest) -> Result<u64, IndexError> {
-        check_request_limits(request)?;
-        let prepared = self.0.prepare_query(request)?;
-        let count = prepared
-            .view
-            .searcher
-            .search(&prepared.filtered_query(), &Count)?;
-        Ok(count as u64)
     }
 
     /// Finds the agents with this exact key: listed ones first, then by trust level, then by last change. Unreachable

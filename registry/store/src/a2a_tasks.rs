@@ -6,7 +6,7 @@ use a2a_registry_domain::task_state::TaskState;
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, FromQueryResult, IntoActiveModel, Iterable,
-    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select,
+    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
 };
 use uuid::Uuid;
 
@@ -270,15 +270,14 @@ impl WriteTransaction {
                 Some(_) => limits.account,
                 None => limits.sender,
             };
-            let surplus: Vec<Uuid> = select_owner_task_ids(owner)
+            let surplus = select_owner_task_ids(owner)
                 .order_by_desc(Column::UpdatedAt)
                 .order_by_desc(Column::Id)
                 .offset(max_tasks)
                 .limit(DELETE_BATCH_SIZE)
-                .into_tuple()
-                .all(self.connection())
+                .into_query();
+            self.delete_rows(Entity::delete_many().filter(Column::Id.in_subquery(surplus)))
                 .await?;
-            self.delete_tasks(surplus).await?;
         }
         if is_anonymous {
             self.trim_anonymous_tasks(limits.anonymous).await?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use a2a_crawler::catalog::is_publisher_domain;
 use a2a_registry_api::ard::{AGENT_CARD_TYPE, Attestation, Entry, Publisher, TrustManifest};
-use a2a_registry_search::{AgentProperty, ExactFilter, MAX_VALUE_BYTES};
+use a2a_registry_search::{AgentProperty, ExactFilter, LeftOutAgents, MAX_VALUE_BYTES};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -259,6 +259,22 @@ pub fn any_catalog_entry_filter() -> ExactFilter {
         property: AgentProperty::Attribute(ENTRY_ATTRIBUTE.to_owned()),
         values: vec!["1".to_owned()],
     }
+}
+
+/// The agents without an entry that match these conditions of entries otherwise.
+pub fn agents_without_entry(conditions: &[ExactFilter]) -> LeftOutAgents {
+    let conditions = conditions.iter().filter(|one| !matches_every_entry(one));
+    LeftOutAgents {
+        exact: conditions.cloned().collect(),
+        failed: any_catalog_entry_filter(),
+    }
+}
+
+/// Whether a condition is true for every agent with an entry. The index has no type for an agent without an entry.
+fn matches_every_entry(condition: &ExactFilter) -> bool {
+    let is_type = condition.property == AgentProperty::Attribute("type".to_owned());
+    let takes_agents = condition.values.iter().any(|one| one == AGENT_CARD_TYPE);
+    *condition == any_catalog_entry_filter() || (is_type && takes_agents)
 }
 
 /// A media type in one spelling: lower case except for the values of parameters, which are sorted.

@@ -10,6 +10,7 @@ use a2a_registry_search::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::agents::catalog_entry::agents_without_entry;
 use crate::agents::replacements::redact_hit_replacements;
 use crate::context::AppContext;
 use crate::database_health::require_recent_database_contact;
@@ -53,7 +54,8 @@ pub struct SurfaceQuery {
     pub surface: &'static str,
     /// Filters that every hit must pass.
     pub exact_filters: Vec<ExactFilter>,
-    /// Whether the interface shows agents as catalog entries and not as hits.
+    /// Whether the interface shows agents as catalog entries and not as hits. A first page then also counts the agents
+    /// that it leaves out because they have no entry.
     pub shows_catalog_entries: bool,
 }
 
@@ -182,6 +184,9 @@ impl<'a> PreparedSearch<'a> {
             .clone_from(&self.surface_query.exact_filters);
         if self.surface_query.shows_catalog_entries {
             request.parts = ENTRY_PARTS;
+            let is_first_page = self.query.page_token.is_none();
+            request.left_out =
+                is_first_page.then(|| agents_without_entry(&self.surface_query.exact_filters));
         }
         Ok(request)
     }
@@ -233,32 +238,6 @@ impl<'a> PreparedSearch<'a> {
             is_cacheable: mode == expected_mode,
         })
     }
-}
-
-/// Counts the agents that match the words of a query, for each of these interfaces.
-pub async fn count_matches(
-    context: &AppContext,
-    caller: &Caller,
-    query: &SearchQuery,
-    surfaces: &[SurfaceQuery],
-) -> Result<Vec<u64>> {
-    let lexical_query = SearchQuery {
-        mode: Some(SearchMode::Lexical.as_str().to_owned()),
-        page_token: None,
-        ..query.clone()
-    };
-    let mut requests = Vec::with_capacity(surfaces.len());
-    for surface in surfaces {
-        let prepared = PreparedSearch::prepare(context, caller, &lexical_query, surface).await?;
-        requests.push(prepared.build_request(context, caller)?);
-    }
-    run_search(context, caller, move |index| {
-        requests
-            .iter()
-            .map(|one| index.count_matches(one))
-            .collect()
-    })
-    .await
 }
 
 /// Counts values of properties over all matches of a query.

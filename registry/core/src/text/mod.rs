@@ -78,6 +78,18 @@ pub fn show_hidden_in_json(value: &mut Value) {
     }
 }
 
+/// Does the same in a JSON text.
+pub fn show_hidden_in_json_text(json: &mut String) {
+    // An escape may stand for a hidden character.
+    if !json.contains('\\') && !has_hidden_chars(json) {
+        return;
+    }
+    if let Ok(mut value) = serde_json::from_str::<Value>(json) {
+        show_hidden_in_json(&mut value);
+        *json = value.to_string();
+    }
+}
+
 /// Whether a text has a character that is made visible; white space does not count.
 fn has_hidden_chars(text: &str) -> bool {
     let is_plain = text
@@ -230,6 +242,21 @@ mod tests {
             single_line("a\u{0}\u{2028}\u{3164}", LINE),
             "a⟦U+0000⟧⟦U+2028⟧⟦U+3164⟧"
         );
+    }
+
+    #[test]
+    fn hidden_characters_of_a_json_text_are_named() {
+        for (json, shown) in [
+            (r#"{"b":1,"a":"x"}"#, r#"{"b":1,"a":"x"}"#),
+            ("{\"b\":1,\"a\":\"東京\"}", "{\"b\":1,\"a\":\"東京\"}"),
+            (r#"{"a":"x\ny"}"#, r#"{"a":"x\ny"}"#),
+            ("{\"a\":\"x\u{202e}\"}", "{\"a\":\"x⟦U+202E⟧\"}"),
+            (r#"{"a":"x\u001b"}"#, "{\"a\":\"x⟦U+001B⟧\"}"),
+        ] {
+            let mut text = json.to_owned();
+            show_hidden_in_json_text(&mut text);
+            assert_eq!(text, shown);
+        }
     }
 
     #[test]

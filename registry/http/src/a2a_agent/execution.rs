@@ -83,11 +83,10 @@ async fn find_agents(
     request: &Value,
 ) -> Result<IntentResult, A2aError> {
     let search_request = parse_search_request(request)?;
-    let (results, without_urn) =
-        search_local_entries(context, caller, &search_request, SURFACE).await?;
+    let results = search_local_entries(context, caller, &search_request, SURFACE).await?;
     let source = ard_base_url(context);
     let mut page = FoundAgentsPage {
-        without_urn,
+        without_urn: results.response.left_out,
         ..FoundAgentsPage::default()
     };
     for row in &results.response.hits {

@@ -1,8 +1,13 @@
 //! A2A operations, shared by both interfaces: each takes parameters and returns a result or a stream.
 
+use std::collections::BTreeMap;
+
+use a2a_registry_core::error::AppError;
 use a2a_registry_core::visibility::caller::Caller;
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
 
 use super::error::{A2aError, A2aErrorKind};
 use super::protocol_version::ProtocolVersion;
@@ -30,7 +35,7 @@ impl A2aOperation {
 
 pub(super) enum OperationOutput {
     /// A result in the format of the requested version.
-    Value(Value),
+    Json(Box<RawValue>),
     Stream(HttpResponse),
 }
 
@@ -54,10 +59,12 @@ impl OperationRequest<'_> {
                 let incoming = incoming_message::parse_send_params(params, version)?;
                 let history = incoming.configuration.history_length;
                 let task = send_message::execute_message(context, self.caller, incoming).await?;
-                let task = wire_format::task_json(task, history, true);
+                let task = wire_format::task_view(task, history, true);
                 match version {
-                    ProtocolVersion::V1 => wire_format::json_object([("task", task)]),
-                    ProtocolVersion::V03 => task,
+                    ProtocolVersion::V1 => {
+                        return json_output(&BTreeMap::from([("task", task)]));
+                    }
+                    ProtocolVersion::V03 => json!(task),
                 }
             }
             A2aOperation::SendStreamingMessage => {
@@ -96,12 +103,17 @@ impl OperationRequest<'_> {
                 return Err(A2aError::new(A2aErrorKind::PushNotSupported, text));
             }
         };
-        Ok(OperationOutput::Value(match version {
+        json_output(&match version {
             ProtocolVersion::V1 => value,
             // All 0.3 operations with a result return a task.
             ProtocolVersion::V03 => v0_3::task_to_v03(value),
-        }))
+        })
     }
+}
+
+fn json_output(result: &impl Serialize) -> Result<OperationOutput, A2aError> {
+    let result = to_raw_value(result).map_err(|error| AppError::internal(error.to_string()))?;
+    Ok(OperationOutput::Json(result))
 }
 
 fn required_task_id(params: &Map<String, Value>) -> Result<&str, A2aError> {

@@ -78,8 +78,8 @@ async fn run_rest_operation(
         operation_request.execute(operation, &params).await
     };
     Ok(match execution.await {
-        Ok(OperationOutput::Value(value)) => {
-            uncached_response(StatusCode::OK, A2A_JSON, value.to_string())
+        Ok(OperationOutput::Json(result)) => {
+            uncached_response(StatusCode::OK, A2A_JSON, result.get().to_owned())
         }
         Ok(OperationOutput::Stream(stream)) => stream,
         Err(fault) => fault.rest_response(),

@@ -2,6 +2,8 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::error::{A2aError, A2aErrorKind, uncached_response};
@@ -43,16 +45,29 @@ pub(super) fn parse_rpc_request(body: &[u8]) -> Result<RpcRequest, (Value, A2aEr
     Ok(RpcRequest { id, method, params })
 }
 
-/// Serializes a JSON-RPC response with this result. `json!` would copy the result.
-pub(super) fn rpc_result_json(id: &Value, result: &Value) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+/// A JSON-RPC response with a result. `json!` would copy the result.
+#[derive(Serialize)]
+struct RpcResult<'a, T> {
+    jsonrpc: &'static str,
+    id: &'a Value,
+    result: &'a T,
 }
 
-pub(super) fn rpc_result_response(id: &Value, result: &Value) -> HttpResponse {
+pub(super) fn rpc_result_json(id: &Value, result: &impl Serialize) -> String {
+    let response = RpcResult {
+        jsonrpc: "2.0",
+        id,
+        result,
+    };
+    // Results are JSON values or texts, which always have a JSON form.
+    serde_json::to_string(&response).unwrap_or_default()
+}
+
+pub(super) fn rpc_result_response(id: &Value, result: &RawValue) -> HttpResponse {
     uncached_response(
         StatusCode::OK,
         JSON_CONTENT_TYPE,
-        rpc_result_json(id, result),
+        rpc_result_json(id, &result),
     )
 }
 

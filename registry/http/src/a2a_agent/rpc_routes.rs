@@ -63,7 +63,7 @@ pub(crate) async fn rpc_call(
             .await
     };
     Ok(match execution.await {
-        Ok(OperationOutput::Value(result)) => rpc::rpc_result_response(&rpc_request.id, &result),
+        Ok(OperationOutput::Json(result)) => rpc::rpc_result_response(&rpc_request.id, &result),
         Ok(OperationOutput::Stream(response)) => response,
         // 0.3 clients that requested a stream cannot read any other response.
         Err(fault) if responds_with_stream => fault.rpc_stream_response(&rpc_request.id),

@@ -9,17 +9,17 @@ use std::collections::{HashMap, HashSet};
 use a2a_registry_core::agents::policy_attributes::visibility_labels_by_agent;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
-use a2a_registry_core::text::show_hidden_in_json;
+use a2a_registry_core::text::{show_hidden_in_json, show_hidden_in_json_text};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::is_visible_to;
 use a2a_registry_store::agents;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::card_document::FIND_AGENTS;
 use super::text_rendering;
-use super::wire_format::json_object;
 use crate::ard::result_rendering::entry_with_score;
 
 const ARTIFACT_ID: &str = "answer";
@@ -67,9 +67,9 @@ pub(super) struct FoundAgentsPage {
     /// Number of matching agents without a URN; counted for the first page only.
     #[serde(default)]
     pub(super) without_urn: u64,
-    /// The agents as results of that response, read from the index whenever the page is rendered.
+    /// The agents as results of that response, as JSON texts, read from the index whenever the page is rendered.
     #[serde(skip)]
-    pub(super) entries: Vec<Value>,
+    pub(super) entries: Vec<String>,
     /// Number of agents left out because the entries exceed the size limit.
     #[serde(skip)]
     pub(super) left_out: usize,
@@ -85,6 +85,47 @@ pub(super) struct StoredSearchResult {
 pub(super) struct CandidateAgent {
     pub(super) agent: Uuid,
     pub(super) line: String,
+}
+
+/// The artifact of a task with an answer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Artifact {
+    artifact_id: &'static str,
+    name: String,
+    parts: Vec<ArtifactPart>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    metadata: Map<String, Value>,
+}
+
+/// A part with either text or data.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ArtifactPart {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<ArtifactData>,
+    media_type: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum ArtifactData {
+    Agent(Value),
+    /// A page, whose entries are JSON texts.
+    Found {
+        #[serde(serialize_with = "serialize_json_texts")]
+        results: Vec<String>,
+        #[serde(flatten)]
+        rest: Map<String, Value>,
+    },
+}
+
+/// Serializes JSON texts as what they describe, without parsing them into values.
+fn serialize_json_texts<S: Serializer>(texts: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    let texts = texts.iter().map(String::as_str);
+    serializer.collect_seq(texts.filter_map(|text| serde_json::from_str::<&RawValue>(text).ok()))
 }
 
 impl TaskOutcome {
@@ -105,13 +146,13 @@ impl TaskOutcome {
     pub(super) fn fill_entries(&mut self, entries: &HashMap<String, Vec<u8>>, source: &str) {
         if let TaskOutcomeKind::Found(page) = &mut self.outcome {
             let results = page.results.iter().filter_map(|(_, kept)| {
-                entry_with_score(entries.get(&kept.identifier)?, kept.score.into(), source)
+                entry_with_score(entries.get(&kept.identifier)?, kept.score, source)
             });
             page.entries = results.collect();
         }
     }
 
-    pub(super) fn into_artifact(self) -> Option<Value> {
+    pub(super) fn into_artifact(self) -> Option<Artifact> {
         let mut metadata = Map::new();
         let (name, text, data) = match self.outcome {
             TaskOutcomeKind::Found(mut page) => {
@@ -125,36 +166,47 @@ impl TaskOutcome {
                         metadata.insert(name.to_owned(), number.into());
                     }
                 }
-                (FIND_AGENTS.to_owned(), text, Some(page.into_response()))
+                let data = ArtifactData::Found {
+                    results: page.entries,
+                    rest: page.rest,
+                };
+                (FIND_AGENTS.to_owned(), text, Some(data))
             }
             TaskOutcomeKind::About {
-                skill, text, data, ..
-            } => (skill, text, data),
+                skill,
+                text,
+                mut data,
+                ..
+            } => {
+                data.iter_mut().for_each(show_hidden_in_json);
+                (skill, text, data.map(ArtifactData::Agent))
+            }
             TaskOutcomeKind::Missing { skill, asked } => {
                 (skill, text_rendering::agent_not_found_text(&asked), None)
             }
             TaskOutcomeKind::Question { .. } | TaskOutcomeKind::Failed { .. } => return None,
         };
-        let part = |name: &str, content: Value, kind: &str| {
-            json_object([(name, content), ("mediaType", kind.into())])
-        };
         let mut parts = Vec::new();
         // A client that accepts data only gets text if there is no data.
         if self.text || data.is_none() {
-            parts.push(part("text", text.into(), "text/plain"));
+            parts.push(ArtifactPart {
+                text: Some(text),
+                data: None,
+                media_type: "text/plain",
+            });
         }
-        let mut data = data.filter(|_| self.data);
-        data.iter_mut().for_each(show_hidden_in_json);
-        parts.extend(data.map(|data| part("data", data, "application/json")));
-        let mut artifact = json_object([
-            ("artifactId", ARTIFACT_ID.into()),
-            ("name", name.into()),
-            ("parts", Value::Array(parts)),
-        ]);
-        if !metadata.is_empty() {
-            artifact["metadata"] = Value::Object(metadata);
-        }
-        Some(artifact)
+        let data = data.filter(|_| self.data);
+        parts.extend(data.map(|data| ArtifactPart {
+            text: None,
+            data: Some(data),
+            media_type: "application/json",
+        }));
+        Some(Artifact {
+            artifact_id: ARTIFACT_ID,
+            name,
+            parts,
+            metadata,
+        })
     }
 
     pub(super) fn status_text(&self) -> Option<String> {
@@ -222,8 +274,8 @@ impl TaskOutcome {
 
 impl FoundAgentsPage {
     /// Adds an agent with its result, which must have an identifier and a score.
-    pub(super) fn add_result(&mut self, agent: Uuid, result: Value) {
-        if let Ok(kept) = StoredSearchResult::deserialize(&result) {
+    pub(super) fn add_result(&mut self, agent: Uuid, result: String) {
+        if let Ok(kept) = serde_json::from_str(&result) {
             self.results.push((agent, kept));
             self.entries.push(result);
         }
@@ -232,9 +284,9 @@ impl FoundAgentsPage {
     /// Makes hidden characters visible, and drops the largest entries until the rest fit into the size limit.
     fn sanitize_and_limit_entries(&mut self) {
         // Before measuring, because visible characters are longer.
-        let members = self.entries.iter_mut().chain(self.rest.values_mut());
-        members.for_each(show_hidden_in_json);
-        let sizes = self.entries.iter().map(|entry| entry.to_string().len());
+        self.entries.iter_mut().for_each(show_hidden_in_json_text);
+        self.rest.values_mut().for_each(show_hidden_in_json);
+        let sizes = self.entries.iter().map(String::len);
         let mut by_size: Vec<(usize, usize)> = sizes.zip(0..).collect();
         by_size.sort_unstable();
         let mut bytes: usize = 0;
@@ -247,12 +299,6 @@ impl FoundAgentsPage {
         let mut place = 0..;
         self.entries
             .retain(|_| place.next().is_some_and(|place| fitting.contains(&place)));
-    }
-
-    fn into_response(self) -> Value {
-        let mut response = Map::from_iter([("results".to_owned(), Value::Array(self.entries))]);
-        response.extend(self.rest);
-        Value::Object(response)
     }
 }
 
@@ -289,7 +335,7 @@ mod tests {
         let evil = "a\u{202e}b\u{200b}c\u{e0041}";
         let entry = json!({"identifier": "urn:air:a.example:x", "displayName": evil, "metadata": {evil: [evil]}});
         let found = TaskOutcomeKind::Found(FoundAgentsPage {
-            entries: vec![entry.clone()],
+            entries: vec![entry.to_string()],
             rest: Map::from_iter([("referrals".to_owned(), json!([evil]))]),
             ..FoundAgentsPage::default()
         });
@@ -306,7 +352,7 @@ mod tests {
                 data: true,
                 outcome,
             };
-            let written = answered.into_artifact().unwrap().to_string();
+            let written = json!(answered.into_artifact()).to_string();
             for hidden in ['\u{202e}', '\u{200b}', '\u{e0041}'] {
                 assert!(!written.contains(hidden), "{written}");
             }
@@ -326,7 +372,7 @@ mod tests {
         };
         for agent in agents {
             let entry = json!({"identifier": agent.to_string(), "displayName": "x", "score": 7, "source": SOURCE});
-            page.add_result(*agent, entry);
+            page.add_result(*agent, entry.to_string());
         }
         TaskOutcome {
             text: true,
@@ -347,7 +393,8 @@ mod tests {
         let entry = json!({"identifier": seen.to_string(), "displayName": "x"});
         let entries = HashMap::from([(seen.to_string(), entry.to_string().into_bytes())]);
         both.fill_entries(&entries, SOURCE);
-        assert_eq!(both.into_artifact(), page(&[seen]).into_artifact());
+        let alone = page(&[seen]).into_artifact();
+        assert_eq!(json!(both.into_artifact()), json!(alone));
 
         let mut about = TaskOutcome {
             outcome: TaskOutcomeKind::About {
@@ -400,8 +447,8 @@ mod tests {
             };
             let entry = |size: &usize| json!("x".repeat(*size));
             let all: Vec<Value> = sizes.iter().map(entry).collect();
-            found.entries = all.clone();
-            let artifact = answered.into_artifact().unwrap();
+            found.entries = all.iter().map(ToString::to_string).collect();
+            let artifact = json!(answered.into_artifact());
             let response = &artifact["parts"][1]["data"];
             let expected: Vec<&Value> = kept.iter().map(|place: &usize| &all[*place]).collect();
             assert_eq!(response["results"], json!(expected), "{sizes:?}");
@@ -426,7 +473,7 @@ mod tests {
                 data,
                 ..page(&[])
             };
-            let artifact = answered.into_artifact().unwrap();
+            let artifact = json!(answered.into_artifact());
             let parts = artifact["parts"].as_array().unwrap();
             let seen: Vec<&str> = parts
                 .iter()

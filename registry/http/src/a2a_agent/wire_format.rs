@@ -2,11 +2,12 @@
 
 use a2a_registry_domain::task_state::TaskState;
 use a2a_registry_domain::timestamp::Timestamp;
+use serde::Serialize;
 use serde_json::{Value, json};
 use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
 
-use super::task_outcome::TaskOutcome;
+use super::task_outcome::{Artifact, TaskOutcome};
 use super::tasks::LoadedTask;
 
 pub(super) const fn task_state_name(state: TaskState) -> &'static str {
@@ -75,28 +76,46 @@ pub(super) fn task_status(task: &LoadedTask) -> Value {
     status
 }
 
+/// A task as clients see it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TaskView {
+    id: String,
+    context_id: String,
+    status: Value,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    artifacts: Vec<Artifact>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    history: Vec<Value>,
+}
+
 /// A task with the last `history_length` messages of its history, or all.
-pub(super) fn task_json(
+pub(super) fn task_view(
     mut task: LoadedTask,
     history_length: Option<usize>,
     include_artifacts: bool,
-) -> Value {
-    let mut value = json!({
-        "id": task.id(),
-        "contextId": task.row.context_id,
-        "status": task_status(&task),
-    });
-    let answered = task.outcome.take().filter(|_| include_artifacts);
-    if let Some(artifact) = answered.and_then(TaskOutcome::into_artifact) {
-        value["artifacts"] = Value::Array(vec![artifact]);
-    }
+) -> TaskView {
     let count = task.history.len();
     let left_out = count.saturating_sub(history_length.unwrap_or(usize::MAX));
-    let messages = task.history.split_off(left_out);
-    if !messages.is_empty() {
-        value["history"] = Value::Array(messages);
+    let status = task_status(&task);
+    let answered = task.outcome.take().filter(|_| include_artifacts);
+    let artifact = answered.and_then(TaskOutcome::into_artifact);
+    TaskView {
+        id: task.id(),
+        history: task.history.split_off(left_out),
+        context_id: task.row.context_id,
+        status,
+        artifacts: artifact.into_iter().collect(),
     }
-    value
+}
+
+/// The same as a value.
+pub(super) fn task_json(
+    task: LoadedTask,
+    history_length: Option<usize>,
+    include_artifacts: bool,
+) -> Value {
+    json!(task_view(task, history_length, include_artifacts))
 }
 
 /// Events that report the transition of a task into its current state. The status event comes last.

@@ -30,7 +30,7 @@ enum FederatedCursor {
 }
 
 /// A page of a federated search, and the peers that returned nothing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct FederatedPage {
     /// A [`SearchResponse`] as JSON.
     pub(crate) response: Bytes,
@@ -65,7 +65,7 @@ pub(super) async fn search_with_peers(
         FederatedPage {
             response: search_response_bytes(hits, &source, max_score, None, next.as_deref()),
             missing_peers: missing,
-            ..FederatedPage::default()
+            without_urn: found.response.left_out,
         }
     };
     let (key, offset) = match cursor {
@@ -77,16 +77,17 @@ pub(super) async fn search_with_peers(
         }
     };
     let merged_results = &context.federation.merged_results;
-    let (list, missing) = match merged_results.get(&key) {
-        Some(list) => (list, Vec::new()),
+    let (list, missing, without_urn) = match merged_results.get(&key) {
+        Some(list) => (list, Vec::new(), 0),
         None => match search_and_merge_peers(context, caller, search, request, offset).await? {
             (FederatedResults::Own(found), missing) => {
                 return Ok(own_page(&found, MAX_SCORE, missing));
             }
-            (FederatedResults::List(list), missing) => {
+            (FederatedResults::List(list, without_urn), missing) => {
                 let list = Arc::new(list);
                 merged_results.insert(key, Arc::clone(&list));
-                (list, missing)
+                // Only the first page reports them.
+                (list, missing, if offset == 0 { without_urn } else { 0 })
             }
         },
     };
@@ -102,7 +103,7 @@ pub(super) async fn search_with_peers(
     Ok(FederatedPage {
         response: response.into(),
         missing_peers: missing,
-        ..FederatedPage::default()
+        without_urn,
     })
 }
 
@@ -130,8 +131,8 @@ fn federated_query_key(search: &ArdSearch<'_>, request: &SearchRequest) -> Strin
 enum FederatedResults {
     /// This registry's own page only, because no peer has a result.
     Own(SearchResults),
-    /// The merged results.
-    List(MergedResults),
+    /// The merged results, and the number of matching local agents without a URN.
+    List(MergedResults, u64),
 }
 
 /// Results of this registry and its peers from an offset on, and the peers that returned nothing.
@@ -169,7 +170,8 @@ async fn search_and_merge_peers(
         own_next_token: own.next_page_token,
         size: u32::try_from(size).unwrap_or(u32::MAX),
     };
-    Ok((FederatedResults::List(list), missing))
+    let without_urn = own.response.left_out;
+    Ok((FederatedResults::List(list, without_urn), missing))
 }
 
 /// Removes the results that this registry withholds before any other processing: the rest is ranked, counted and paged

@@ -4,7 +4,6 @@ use a2a_registry_api::ard::{Referral, SearchResult};
 use a2a_registry_search::HitRow;
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::Value;
 
 pub(crate) const MAX_SCORE: u8 = 100;
 /// Score of a `/v1` hit that maps to half of the scale.
@@ -39,17 +38,16 @@ pub(crate) fn to_search_result(row: &HitRow, source: &str) -> Option<SearchResul
     })
 }
 
-/// A search result as a JSON value.
-pub(crate) fn ard_result_json(row: &HitRow, source: &str) -> Option<Value> {
-    entry_with_score(&row.catalog_entry, hit_score(row).into(), source)
+/// A search result as a JSON text.
+pub(crate) fn ard_result_json(row: &HitRow, source: &str) -> Option<String> {
+    entry_with_score(&row.catalog_entry, hit_score(row), source)
 }
 
-pub(crate) fn entry_with_score(entry: &[u8], score: Value, source: &str) -> Option<Value> {
-    let mut entry: Value = serde_json::from_slice(entry).ok()?;
-    let members = entry.as_object_mut()?;
-    members.insert("score".to_owned(), score);
-    members.insert("source".to_owned(), source.into());
-    Some(entry)
+/// An entry with its score and source as a JSON text; `None` without an entry.
+pub(crate) fn entry_with_score(entry: &[u8], score: u8, source: &str) -> Option<String> {
+    let mut text = entry.strip_suffix(b"}")?.to_vec();
+    append_json_members(&mut text, &SearchResultMembers { score, source });
+    String::from_utf8(text).ok()
 }
 
 /// Renders a page of hits. The index has the entries as text, so they are not parsed and serialized again. Scores are
@@ -203,7 +201,8 @@ mod tests {
             let read: SearchResponse = serde_json::from_slice(&written).unwrap();
             assert_eq!(read, expected);
             assert_eq!(read.results.len(), 2);
-            let value = ard_result_json(&rows[0], "https://r/ard").unwrap();
+            let result = ard_result_json(&rows[0], "https://r/ard").unwrap();
+            let value: serde_json::Value = serde_json::from_str(&result).unwrap();
             assert_eq!(
                 value,
                 json!(to_search_result(&rows[0], "https://r/ard").unwrap())

@@ -13,7 +13,6 @@ use a2a_registry_search::ExactFilter;
 use crate::ard::federated_search::{FederatedPage, search_with_peers};
 use crate::ard::filter_terms::parse_filter_conditions;
 use crate::ard::result_rendering::{MAX_SCORE, search_response_bytes};
-use crate::ard::without_urn::count_agents_without_urn;
 use crate::ard::{ArdScope, entries_only_query, map_collection_error, require_ard_enabled};
 
 const DEFAULT_PAGE_SIZE: u32 = 10;
@@ -62,26 +61,7 @@ pub(crate) async fn search_entries(
     request: &SearchRequest,
 ) -> Result<FederatedPage> {
     require_ard_enabled(context)?;
-    let search = ArdSearch::parse(scope, request)?;
-    let mut page = search_by_federation_mode(context, caller, &search, request).await?;
-    if request.page_token.is_none() {
-        let (query, extra) = (
-            search.search_query(search.page_size, None),
-            search.surface_query(),
-        );
-        let counted = count_agents_without_urn(context, caller, &query, &extra).await;
-        page.without_urn = counted.map_err(map_collection_error)?;
-    }
-    Ok(page)
-}
-
-async fn search_by_federation_mode(
-    context: &AppContext,
-    caller: &Caller,
-    search: &ArdSearch<'_>,
-    request: &SearchRequest,
-) -> Result<FederatedPage> {
-    let scope = search.scope;
+    let search = &ArdSearch::parse(scope, request)?;
     // A collection belongs to this registry; its peers do not know it. A caller who may find nothing here must not see
     // agents of peers either.
     let finds_any = !caller
@@ -103,7 +83,8 @@ async fn search_by_federation_mode(
     let hits = &page.response.hits;
     Ok(FederatedPage {
         response: search_response_bytes(hits, &source, MAX_SCORE, peer_referrals.as_deref(), next),
-        ..FederatedPage::default()
+        missing_peers: Vec::new(),
+        without_urn: page.response.left_out,
     })
 }
 
@@ -119,14 +100,13 @@ pub(super) async fn local_results_page(
     found.map_err(map_collection_error)
 }
 
-/// Returns a page of this registry's own results for another interface, and for the first page the number of agents
-/// that are left out because they have no URN.
+/// Returns a page of this registry's own results for another interface.
 pub(crate) async fn search_local_entries(
     context: &AppContext,
     caller: &Caller,
     request: &SearchRequest,
     surface: &'static str,
-) -> Result<(SearchResults, u64)> {
+) -> Result<SearchResults> {
     let part = ArdScope::default();
     let search = ArdSearch::parse(&part, request)?;
     let query = search.search_query(search.page_size, request.page_token.clone());
@@ -134,12 +114,7 @@ pub(crate) async fn search_local_entries(
         surface,
         ..search.surface_query()
     };
-    let page = prepare_and_run_search(context, caller, &query, &extra).await?;
-    let without_urn = match request.page_token {
-        None => count_agents_without_urn(context, caller, &query, &extra).await?,
-        Some(_) => 0,
-    };
-    Ok((page, without_urn))
+    prepare_and_run_search(context, caller, &query, &extra).await
 }
 
 /// Validates the page size. Values above 100 count as 100.

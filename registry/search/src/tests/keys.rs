@@ -80,6 +80,61 @@ fn a_value_is_of_its_kind_alone() {
     assert_eq!(suggested.collect::<Vec<_>>(), expected);
 }
 
+#[test]
+fn agents_that_a_filter_leaves_out_are_counted() {
+    let listed = ExactFilter {
+        property: AgentProperty::Attribute("entry".to_owned()),
+        values: vec!["1".to_owned()],
+    };
+    let other = ExactFilter {
+        property: AgentProperty::Attribute("version".to_owned()),
+        values: vec!["2".to_owned()],
+    };
+    let kite = |number, attributes: &[(&str, &str)]| AgentDocument {
+        attributes: attributes
+            .iter()
+            .map(|(path, value)| ((*path).to_owned(), (*value).to_owned()))
+            .collect(),
+        ..agent(number, "Kite")
+    };
+    let entry = kite(101, &[("entry", "1"), ("version", "2")]);
+    let hidden = AgentDocument {
+        visible_to: vec![SAME.to_owned()],
+        ..kite(104, &[])
+    };
+    let with_entries = vec![entry.clone(), kite(102, &[("entry", "1")])];
+    let some_without = vec![
+        entry,
+        kite(102, &[]),
+        kite(103, &[("version", "2")]),
+        hidden,
+        agent(105, "Boat"),
+    ];
+    for (agents, words, exact, expected) in [
+        (&with_entries, "kite", vec![], 0),
+        (&some_without, "kite", vec![], 2),
+        (&some_without, "kite", vec![other], 1),
+        (&some_without, "boat", vec![], 1),
+        (&some_without, "quokka", vec![], 0),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let index = built(dir.path(), agents.clone());
+        let mut request = text(words);
+        request.filters.exact = exact.clone();
+        request.filters.exact.push(listed.clone());
+        assert_eq!(index.search(&request).unwrap().left_out, 0);
+        request.left_out = Some(LeftOutAgents {
+            exact,
+            failed: listed.clone(),
+        });
+        assert_eq!(
+            index.search(&request).unwrap().left_out,
+            expected,
+            "{words}"
+        );
+    }
+}
+
 /// A segment has two term dictionaries, whatever values its agents have.
 #[test]
 fn all_exact_values_share_a_dictionary() {
