@@ -226,7 +226,8 @@ async fn assert_cursors_of_before_are_refused(
     let last = manifest["last_event"].as_i64().unwrap();
     assert!(lost > last);
     for after in [last + 1, lost] {
-        let list = restored.get_as_admin(&format!("/v1/events?after={after}"));
+        let path = format!("/v1/events?after={after}");
+        let list = restored.get_as_admin(&path);
         let problem = list.await.expect_problem(400, "invalid-request");
         assert_eq!(problem["errors"][0]["pointer"], "/after", "{problem}");
         let stream = restored
@@ -322,7 +323,8 @@ async fn a_backup_that_is_restored_twice_gives_no_event_number_twice(url: &str) 
     assert_exit(&ended, 0, "");
     let restored = RegistrySetup::new().with_database(second.url());
     let restored = restored.start().await;
-    let list = restored.get_as_admin(&format!("/v1/events?after={given}"));
+    let path = format!("/v1/events?after={given}");
+    let list = restored.get_as_admin(&path);
     let problem = list.await.expect_problem(400, "invalid-request");
     assert_eq!(problem["errors"][0]["pointer"], "/after", "{problem}");
     let mut feed = restored
