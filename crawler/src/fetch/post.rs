@@ -11,6 +11,7 @@ use super::{FetchError, FetchRecord, Fetcher, HttpResponse};
 use crate::AttemptOutcome;
 
 const JSON_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/json");
+const PROTOBUF_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 const BEARER_PREFIX: &str = "Bearer ";
 /// Maximum length of a token in bytes, so that the request header fits the limits of usual servers.
 const MAX_TOKEN_BYTES: usize = 4096;
@@ -103,7 +104,23 @@ impl Fetcher {
             .await
     }
 
-    /// Sends a body with its media type to one URL, and reads the response as JSON.
+    /// Sends a message of Protocol Buffers to one URL like [`Fetcher::post_json`], and asks for such a response.
+    pub async fn post_protobuf(
+        &self,
+        url: &Url,
+        message: Vec<u8>,
+        max_body_bytes: usize,
+    ) -> FetchRecord {
+        let body_limits = BodyLimits {
+            success_bytes: max_body_bytes,
+            error_bytes: 0,
+        };
+        self.post_body(url, (PROTOBUF_MEDIA_TYPE, message), None, body_limits)
+            .await
+    }
+
+    /// Sends a body with its media type to one URL, and reads the response: one in the same format for a message of
+    /// Protocol Buffers, otherwise JSON.
     pub(super) async fn post_body(
         &self,
         url: &Url,
@@ -138,10 +155,14 @@ impl Fetcher {
             ));
         }
         let over_tls = url.scheme() == "https";
+        let accepted = match media_type == PROTOBUF_MEDIA_TYPE {
+            true => PROTOBUF_MEDIA_TYPE,
+            false => JSON_MEDIA_TYPE,
+        };
         let mut request = self
             .client_for(&url)
             .post(url)
-            .header(ACCEPT, JSON_MEDIA_TYPE)
+            .header(ACCEPT, accepted)
             .header(CONTENT_TYPE, media_type)
             .body(body);
         if let Some(value) = authorization {

@@ -6,6 +6,7 @@
 mod delivery;
 mod lease;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,8 +14,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use crate::fetch::{Fetcher, KeySetRules};
+use crate::trace_spans::{TRACE_TARGET, count_attribute};
 use crate::{CrawlFrontier, MAX_SOURCES_PER_VISIT, OutcomeSink, Visit, VisitOutcome};
 
 use lease::{LeaseRequester, NewLeases};
@@ -226,14 +230,17 @@ async fn make_visit(
             return VisitEnd::Failed(visit);
         }
     }
+    let span = start_visit_span(&visit);
     let outcome = tokio::select! {
         biased;
-        outcome = fetch_sources(&visit, &fetcher) => outcome,
+        outcome = fetch_sources(&visit, &fetcher).instrument(span.clone()) => outcome,
         () = cancel.cancelled() => return VisitEnd::Aborted(visit),
     };
     let Some(outcome) = outcome else {
         return VisitEnd::OutOfDescriptors(visit);
     };
+    record_outcomes(&span, &outcome);
+    drop(span);
     let completed = CompletedVisit {
         visit,
         outcome,
@@ -243,6 +250,27 @@ async fn make_visit(
         Ok(()) => VisitEnd::Done,
         Err(unsent) => VisitEnd::Aborted(unsent.0.visit),
     }
+}
+
+fn start_visit_span(visit: &Visit) -> Span {
+    tracing::trace_span!(
+        target: TRACE_TARGET,
+        "visit",
+        domain = visit.domain.as_str(),
+        sources = count_attribute(visit.sources.len()),
+        outcomes = Empty,
+    )
+}
+
+/// Adds the different outcomes of the visit's requests to its span.
+fn record_outcomes(span: &Span, visit: &VisitOutcome) {
+    if span.is_disabled() {
+        return;
+    }
+    let attempts = visit.sources.iter().flat_map(|source| &source.attempts);
+    let outcomes: BTreeSet<&str> = attempts.map(|attempt| attempt.outcome.as_str()).collect();
+    let outcomes: Vec<&str> = outcomes.into_iter().collect();
+    span.record("outcomes", outcomes.join(",").as_str());
 }
 
 /// Fetches a visit's sources one after another, on connections that close with the visit. `None` if this process ran

@@ -3,6 +3,7 @@
 
 pub mod database_gauges;
 mod process_collector;
+pub mod span_counters;
 pub mod state_metrics;
 
 use std::cell::RefCell;
@@ -21,6 +22,7 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 
 use database_gauges::DatabaseGauges;
 use process_collector::ProcessCollector;
+use span_counters::SpanCounters;
 use state_metrics::{StateMetrics, StateValues};
 
 /// The beginning of all names but those of the process, which Prometheus has named.
@@ -154,9 +156,15 @@ fn create_system_registry() -> Registry {
 
 impl Metrics {
     pub fn new() -> Self {
+        Self::with_span_counters(&SpanCounters::default())
+    }
+
+    /// Metrics with these counts of spans, which are counted elsewhere.
+    pub fn with_span_counters(spans: &SpanCounters) -> Self {
         let mut process_registry = Registry::with_prefix(METRIC_PREFIX);
         let mut restricted_registry = Registry::with_prefix(METRIC_PREFIX);
         let (own, all) = (&mut process_registry, &mut restricted_registry);
+        spans.register(all);
         Self {
             in_flight: register_metric(own, "http_requests_in_flight", "Requests in progress"),
             malformed_requests: register_metric(

@@ -16,6 +16,7 @@ pub mod secret;
 pub mod secret_file;
 pub mod section;
 pub mod sections;
+pub mod traces;
 pub mod validate;
 
 pub use a2a::A2aConfig;
@@ -34,3 +35,4 @@ pub use sections::{
     LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS, RegistrationAccess, SearchConfig,
     ServerConfig, SqliteSynchronousMode, StoreConfig,
 };
+pub use traces::TracingConfig;

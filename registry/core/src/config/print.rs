@@ -10,6 +10,7 @@ use crate::config::{
     A2aConfig, ArdConfig, Config, CrawlerConfig, DecidersConfig, EmbeddingConfig, FederationConfig,
     GovernanceConfig, IdentityConfig, IdentityProviderConfig, LimitsConfig, LogConfig, McpConfig,
     PeerConfig, RequiredClaimConfig, SearchConfig, ServerConfig, StoreConfig,
+    TracingConfig,
 };
 
 /// What is above the first section.
@@ -155,6 +156,7 @@ impl TableDescription {
             ["a2a"] => Self::of_section::<A2aConfig>(),
             ["limits"] => Self::of_section::<LimitsConfig>(),
             ["log"] => Self::of_section::<LogConfig>(),
+            ["tracing"] => Self::of_section::<TracingConfig>(),
             _ => return Ok(None),
         };
         description.map(Some)

@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::config::section::section;
 use crate::config::{
     A2aConfig, ArdConfig, DatabaseUrl, EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig,
+    TracingConfig,
 };
 
 section! {
@@ -45,6 +46,8 @@ section! {
         pub limits: LimitsConfig,
         /// Log lines on standard error.
         pub log: LogConfig,
+        /// Traces over OTLP, off unless an endpoint is set.
+        pub tracing: TracingConfig,
     }
 }
 

@@ -51,6 +51,11 @@ pub fn validate_config(config: &Config) -> Vec<String> {
         .into_iter()
         .for_each(&mut push_error);
     check_store_config(&config.store, &mut push_error);
+    config
+        .tracing
+        .validation_errors()
+        .into_iter()
+        .for_each(&mut push_error);
     errors
 }
 
