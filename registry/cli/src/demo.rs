@@ -49,9 +49,9 @@ pub async fn run_demo(arguments: DemoArgs, console: &Console) -> CommandResult {
     if config.log.filter == LogConfig::default().filter {
         config.log.filter = "warn".to_owned();
     }
-    logging::start_logging(&config.log)?;
+    logging::start_logging(&config.log, None)?;
     let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
-    let mut server = RegistryServer::start(config, ServerRoles::ALL)
+    let mut server = RegistryServer::start(config, ServerRoles::ALL, None)
         .await
         .map_err(add_port_hint)?;
     let agents = start_sample_agents(Arc::new(SystemClock))

@@ -4,10 +4,16 @@ use std::fmt::Display;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 
+use a2a_crawler::trace_spans::TRACE_TARGET;
 use a2a_registry_core::commit::decision_maker::SYSTEM_ACTOR;
 use a2a_registry_core::config::{Config, LogConfig, LogFormat};
-use tracing_subscriber::EnvFilter;
+use a2a_registry_server::trace_export::TraceExport;
+use tracing::Subscriber;
 use tracing_subscriber::fmt::format::JsonFields;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, Registry, reload};
 
 use super::command_error::CommandError;
 use super::log_format::{JsonLine, TextFields};
@@ -24,32 +30,39 @@ type FilterReload = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
 
 static FILTER_RELOAD: OnceLock<FilterReload> = OnceLock::new();
 
-/// Starts logging. Only the first call in a process has an effect.
-pub fn start_logging(config: &LogConfig) -> Result<(), CommandError> {
-    let filter = build_filter(config)?;
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+/// Starts logging, and the export of traces if there is one. Only the first call in a process has an effect.
+pub fn start_logging(config: &LogConfig, traces: Option<&TraceExport>) -> Result<(), CommandError> {
+    let (filter, handle) = reload::Layer::<EnvFilter, Registry>::new(build_filter(config)?);
+    keep_filter_reload(move |filter| handle.reload(filter));
+    let lines = tracing_subscriber::fmt::layer::<Registry>()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
-    // An error only means that logging was started already.
-    let _ = match config.format {
+    match config.format {
         LogFormat::Text => {
-            let subscriber = subscriber.fmt_fields(TextFields).with_filter_reloading();
-            let handle = subscriber.reload_handle();
-            keep_filter_reload(move |filter| handle.reload(filter));
-            subscriber.try_init()
+            let lines = lines.fmt_fields(TextFields).with_filter(filter);
+            set_subscriber(tracing_subscriber::registry().with(lines), traces);
         }
         LogFormat::Json => {
-            let subscriber = subscriber
+            let lines = lines
                 .fmt_fields(JsonFields::new())
                 .event_format(JsonLine::new())
-                .with_filter_reloading();
-            let handle = subscriber.reload_handle();
-            keep_filter_reload(move |filter| handle.reload(filter));
-            subscriber.try_init()
+                .with_filter(filter);
+            set_subscriber(tracing_subscriber::registry().with(lines), traces);
         }
-    };
+    }
     Ok(())
+}
+
+/// Makes this the subscriber of the process.
+fn set_subscriber<S>(subscriber: S, traces: Option<&TraceExport>)
+where
+    S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync + 'static,
+{
+    // An error only means that logging was started already.
+    let _ = match traces {
+        Some(traces) => subscriber.with(traces.layer::<S>()).try_init(),
+        None => subscriber.try_init(),
+    };
 }
 
 fn keep_filter_reload<E: Display>(
@@ -81,7 +94,7 @@ fn build_filter(config: &LogConfig) -> Result<EnvFilter, CommandError> {
             "{name} is not a log filter such as `info`: {error}"
         ))
     })?;
-    Ok(silence_http_library(filter, text))
+    Ok(silence_trace_spans(silence_http_library(filter, text)))
 }
 
 /// Silences the HTTP library, unless the filter names it: it logs malformed requests of clients as errors, one line
@@ -93,10 +106,18 @@ fn silence_http_library(filter: EnvFilter, filter_text: &str) -> EnvFilter {
     }
 }
 
+/// Keeps the spans for traces out of log lines at any level: these have the same fields, and more.
+fn silence_trace_spans(filter: EnvFilter) -> EnvFilter {
+    match format!("{TRACE_TARGET}=off").parse() {
+        Ok(directive) => filter.add_directive(directive),
+        Err(_) => filter,
+    }
+}
+
 /// Starts logging for a client command, only if the variable requests it.
 pub fn start_logging_if_requested() -> Result<(), CommandError> {
     match std::env::var_os(FILTER_VARIABLE) {
-        Some(_) => start_logging(&LogConfig::default()),
+        Some(_) => start_logging(&LogConfig::default(), None),
         None => Ok(()),
     }
 }

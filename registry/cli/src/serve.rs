@@ -22,6 +22,7 @@ use a2a_registry_server::serve as server;
 use a2a_registry_server::serve::Listeners;
 use a2a_registry_server::startup;
 use a2a_registry_server::tls::ServerCertificate;
+use a2a_registry_server::trace_export::TraceExport;
 use clap::{Args, ValueEnum};
 use futures::FutureExt;
 use serde_json::json;
@@ -177,9 +178,10 @@ pub async fn run_serve(arguments: ServeArgs, console: &Console) -> CommandResult
         return Ok(CommandOutcome::Done);
     }
     let roles = ServerRoles::new(&arguments.roles, &config)?;
-    logging::start_logging(&config.log)?;
+    let traces = TraceExport::start(&config.tracing, Arc::new(SystemClock))?;
+    logging::start_logging(&config.log, traces.as_ref())?;
     let mut signals = ShutdownSignals::listen(HangupAction::Reloads)?;
-    let mut server = RegistryServer::start(config, roles).await?;
+    let mut server = RegistryServer::start(config, roles, traces).await?;
     if server.approve_all {
         terminal::eprint_note("every registered card is approved, because --approve-all is set");
     }
@@ -259,7 +261,11 @@ pub struct RegistryServer {
 
 impl RegistryServer {
     /// Binds the port, builds the registry and starts it.
-    pub async fn start(mut config: Config, roles: ServerRoles) -> Result<Self, CommandError> {
+    pub async fn start(
+        mut config: Config,
+        roles: ServerRoles,
+        traces: Option<TraceExport>,
+    ) -> Result<Self, CommandError> {
         if let Some(line) = DescriptorBudget::for_process(&config).shortage_message() {
             return Err(CommandError::new(line));
         }
@@ -300,6 +306,7 @@ impl RegistryServer {
             app: Arc::clone(&app),
             roles,
             rebuild: built.rebuild_reason,
+            traces,
         };
         let listeners = Listeners {
             // Without the API, the port is released at once.
@@ -378,6 +385,7 @@ struct ServerStartInput {
     app: Arc<AppContext>,
     roles: ServerRoles,
     rebuild: Option<String>,
+    traces: Option<TraceExport>,
 }
 
 /// Background jobs of a process with these roles.
@@ -410,8 +418,12 @@ async fn spawn_server(
         app,
         roles,
         rebuild,
+        traces,
     } = parts;
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(match &traces {
+        Some(traces) => Metrics::with_span_counters(traces.counters()),
+        None => Metrics::new(),
+    });
     let options = job_options(roles, rebuild, Arc::clone(&metrics));
     let jobs = jobs::start_jobs(&app, options);
     let mut serving: HttpServerFuture = if listeners.is_empty() {
@@ -445,6 +457,9 @@ async fn spawn_server(
         let ((served, unanswered), (), ()) = tokio::join!(serving, stop_crawler, report);
         jobs.stop().await;
         startup::close_store(&app.store).await;
+        if let Some(traces) = traces {
+            traces.stop().await;
+        }
         served
             .map(|()| unanswered)
             .map_err(|error| CommandError::new(format!("the server failed: {error}")))

@@ -12,4 +12,5 @@ pub mod startup;
 #[cfg(test)]
 mod tests;
 pub mod tls;
+pub mod trace_export;
 pub mod upkeep;

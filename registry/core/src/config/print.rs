@@ -9,8 +9,7 @@ use crate::config::section::{ConfigKey, DescribedSection};
 use crate::config::{
     A2aConfig, ArdConfig, Config, CrawlerConfig, DecidersConfig, EmbeddingConfig, FederationConfig,
     GovernanceConfig, IdentityConfig, IdentityProviderConfig, LimitsConfig, LogConfig, McpConfig,
-    PeerConfig, RequiredClaimConfig, SearchConfig, ServerConfig, StoreConfig,
-    TracingConfig,
+    PeerConfig, RequiredClaimConfig, SearchConfig, ServerConfig, StoreConfig, TracingConfig,
 };
 
 /// What is above the first section.
@@ -277,7 +276,7 @@ mod tests {
             }
             bounded += 1;
         }
-        assert_eq!(bounded, 43, "keys with bounds");
+        assert_eq!(bounded, 44, "keys with bounds");
     }
 
     #[test]
@@ -323,7 +322,7 @@ mod tests {
 
     /// Keys with texts that are printed. A key that is neither here nor hidden fails the test below, so adding a key
     /// requires a choice.
-    const SHOWN: [&str; 37] = [
+    const SHOWN: [&str; 39] = [
         "allow_domains",
         "allow_names",
         "allow_ports",
@@ -348,11 +347,13 @@ mod tests {
         "name",
         "name_claim",
         "old_key_files",
+        "otlp_endpoint",
         "provider",
         "provider_url",
         "public_url",
         "scopes",
         "select_groups",
+        "service_name",
         "title",
         "tls_cert",
         "tls_key",

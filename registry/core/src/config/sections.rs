@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::config::section::section;
 use crate::config::{
-    A2aConfig, ArdConfig, DatabaseUrl, EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig,
-    TracingConfig,
+    A2aConfig, ArdConfig, DatabaseUrl, EmbeddingConfig, FederationConfig, IdentityConfig,
+    McpConfig, TracingConfig,
 };
 
 section! {
