@@ -2,6 +2,7 @@
 //! and the curators' actions share it, so that an approval has the same effects wherever it comes from.
 
 mod holds;
+mod trace_span;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use a2a_registry_store::WriteTransaction;
+use tracing::Instrument as _;
 
 use crate::commit::change_set::ChangeSet;
 use crate::commit::committed_changes::CommittedChanges;
@@ -18,10 +19,14 @@ pub async fn commit_and_await_index(
     write: WriteTransaction,
     change_set: ChangeSet<'_>,
 ) -> Result<(), AppError> {
-    let committed = change_set.write(&write).await?;
-    commit_and_publish(context, write, [&committed]).await?;
-    await_searchable_agents(context, &[&committed]).await;
-    Ok(())
+    let span = change_set.start_commit_span();
+    let commit = async {
+        let committed = change_set.write(&write).await?;
+        commit_and_publish(context, write, [&committed]).await?;
+        await_searchable_agents(context, &[&committed]).await;
+        Ok::<(), AppError>(())
+    };
+    commit.instrument(span).await
 }
 
 /// Like [`commit_and_await_index`] without waiting for the index, if no agent becomes listed or no caller waits.
@@ -30,8 +35,12 @@ pub async fn commit_changes(
     write: WriteTransaction,
     change_set: ChangeSet<'_>,
 ) -> Result<(), AppError> {
-    let committed = change_set.write(&write).await?;
-    commit_and_publish(context, write, [&committed]).await
+    let span = change_set.start_commit_span();
+    let commit = async {
+        let committed = change_set.write(&write).await?;
+        commit_and_publish(context, write, [&committed]).await
+    };
+    commit.instrument(span).await
 }
 
 /// Commits change sets that are already written, in the given order, and publishes them: invalidates the caches that

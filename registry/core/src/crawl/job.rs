@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use a2a_crawler::schedule::needs_full_fetch;
+use a2a_crawler::trace_spans::{TRACE_TARGET, count_attribute};
 use a2a_crawler::worker::{self, WorkerConfig};
 use a2a_crawler::{
     AttemptOutcome, BackendError, CrawlFrontier, DeliveryError, FetchTarget, MAX_SOURCES_PER_VISIT,
@@ -17,6 +18,7 @@ use a2a_registry_store::entity::{domain, source};
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use url::Url;
 
 use crate::context::AppContext;
@@ -259,7 +261,15 @@ struct DatabaseSink {
 #[async_trait]
 impl OutcomeSink for DatabaseSink {
     async fn deliver(&self, group: Vec<VisitOutcome>) -> Result<(), DeliveryError> {
-        match ingest_outcomes(&self.context, &group).await {
+        let span = tracing::trace_span!(
+            target: TRACE_TARGET,
+            "ingest",
+            visits = count_attribute(group.len()),
+        );
+        match ingest_outcomes(&self.context, &group)
+            .instrument(span)
+            .await
+        {
             Ok(()) => {
                 for attempt in group
                     .iter()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use a2a_crawler::trace_spans::{TRACE_TARGET, count_attribute};
 use a2a_registry_api::search_query::{SearchMode, SearchQuery};
 use a2a_registry_policy::PolicySet;
 use a2a_registry_search::{
@@ -9,6 +10,8 @@ use a2a_registry_search::{
     ValueCountRequest, ValueCounts,
 };
 use serde::{Deserialize, Serialize};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use crate::agents::catalog_entry::agents_without_entry;
 use crate::agents::replacements::redact_hit_replacements;
@@ -70,6 +73,11 @@ pub struct SearchResults {
     /// Whether the result can be cached while the index stays the same. Not if the vectors could not be read, because
     /// they may be readable for the next search.
     pub is_cacheable: bool,
+}
+
+/// Starts the span of a search in traces. What is searched for is not in it.
+fn start_search_span() -> Span {
+    tracing::trace_span!(target: TRACE_TARGET, "search", mode = Empty, hits = Empty)
 }
 
 pub async fn prepare_and_run_search(
@@ -195,6 +203,15 @@ impl<'a> PreparedSearch<'a> {
     /// compared with those of another mode: a full text list stays full text, and a list that needs a model starts
     /// again as full text if no model responds.
     pub async fn run(self, context: &AppContext, caller: &Caller) -> Result<SearchResults> {
+        let span = start_search_span();
+        let results = self.run_untraced(context, caller).instrument(span.clone());
+        let results = results.await?;
+        span.record("mode", results.mode.as_str());
+        span.record("hits", count_attribute(results.response.hits.len()));
+        Ok(results)
+    }
+
+    async fn run_untraced(self, context: &AppContext, caller: &Caller) -> Result<SearchResults> {
         let size = resolve_page_size(self.query.page_size)?;
         let mut request = self.build_request(context, caller)?;
         request.limit = size;

@@ -6,12 +6,14 @@ use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use a2a_crawler::trace_spans::{TRACE_TARGET, count_attribute};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::SECOND;
 use a2a_registry_policy::Action;
 use a2a_registry_search::{AgentDocument, ChangedAgent, IndexError, IndexRebuild};
 use a2a_registry_store::entity::event;
 use a2a_registry_store::{Executor, events};
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use crate::agents::documents::{REBUILD_BATCH, build_agent_documents, load_agent_documents_after};
@@ -79,8 +81,15 @@ pub async fn apply_next_events(context: &AppContext) -> Result<bool, IndexingErr
         return Ok(false);
     };
     let index = context.index.clone();
-    let applied =
-        run_blocking_index_work(move || index.apply_changes(documents, &removed_ids, seq)).await;
+    let span = tracing::trace_span!(
+        target: TRACE_TARGET,
+        "index",
+        documents = count_attribute(documents.len()),
+        removed = count_attribute(removed_ids.len()),
+        seq,
+    );
+    let apply = run_blocking_index_work(move || index.apply_changes(documents, &removed_ids, seq));
+    let applied = apply.instrument(span).await;
     if applied.is_err() {
         // If the index refuses the events, the overlay must still hide their agents from callers who may not see them.
         catch_up_caches(context).await?;

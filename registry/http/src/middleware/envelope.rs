@@ -25,6 +25,7 @@ use crate::answers::route_table::RouteTable;
 use crate::limits::client_address::client_address;
 use crate::middleware::cors::{CorsPolicy, is_api_path};
 use crate::middleware::request_id::{RequestIdGenerator, TraceParent, X_REQUEST_ID};
+use crate::middleware::trace_span::{record_response, span_ids, start_trace_span};
 use crate::problems::problem::{PROBLEM_JSON, Problem};
 use crate::problems::problem_kinds;
 use crate::problems::protocol_errors::ProtocolErrorFormat;
@@ -118,7 +119,9 @@ where
         let id = REQUEST_IDS.for_request(request.headers());
         let method = method_label(request.method());
         let cors = CorsPolicy::for_request(&request);
-        let span = start_request_span(&request, &id);
+        let trace = start_trace_span(request.headers(), method);
+        let _traced = trace.clone().entered();
+        let span = start_request_span(&request, &id, &trace);
         if request.method() == Method::HEAD {
             // The server omits the body based on the method that it has read; this change does not affect it.
             request.head_mut().method = Method::GET;
@@ -137,6 +140,7 @@ where
                 method,
                 cors,
                 in_flight,
+                trace,
             },
             span,
         }
@@ -150,6 +154,8 @@ struct RequestMeta {
     method: &'static str,
     cors: CorsPolicy,
     in_flight: InFlightRequest,
+    /// The span of the request in traces, around that of its log lines.
+    trace: Span,
 }
 
 pin_project! {
@@ -171,6 +177,7 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
+        let _traced = this.seen.trace.enter();
         let _entered = this.span.enter();
         let response = poll_ready!(this.inner.poll(context))?;
         Poll::Ready(Ok(this.seen.finish_response(response)))
@@ -209,6 +216,12 @@ impl RequestMeta {
         self.in_flight
             .0
             .record_request(route, self.method, status.as_u16(), &self.watch);
+        record_response(
+            &self.trace,
+            response.request(),
+            (self.method, route),
+            status,
+        );
         tracing::debug!(
             target: ACCESS_LOG,
             status = status.as_u16(),
@@ -394,10 +407,13 @@ impl Drop for InFlightRequest {
 
 /// Creates the span of a request, which its log lines carry: for requests that may write if actions are logged, and
 /// for all requests if each is logged. For a cached card a span would cost too much.
-fn start_request_span(request: &ServiceRequest, id: &HeaderValue) -> Span {
+fn start_request_span(request: &ServiceRequest, id: &HeaderValue, trace: &Span) -> Span {
     macro_rules! request_span {
         ($target:expr, $level:expr) => {{
-            let trace = TraceParent::from_headers(request.headers());
+            let caller = TraceParent::from_headers(request.headers());
+            let sent = span_ids(trace);
+            let trace_id = sent.as_ref().map(|sent| sent.trace_id.as_str());
+            let span_id = sent.as_ref().map(|sent| sent.span_id.clone());
             let request = request.request();
             let config = server_state(request).map(|state| state.context.config());
             let proxies = config.as_ref().map(|config| config.server.trusted_proxies.as_slice());
@@ -414,9 +430,9 @@ fn start_request_span(request: &ServiceRequest, id: &HeaderValue) -> Span {
                 token = Empty,
                 session = Empty,
                 issuer = Empty,
-                trace_id = trace.map(|trace| trace.trace_id),
-                parent_id = trace.map(|trace| trace.parent_id),
-                span_id = REQUEST_IDS.new_span_id(),
+                trace_id = trace_id.or(caller.map(|caller| caller.trace_id)),
+                parent_id = caller.map(|caller| caller.parent_id),
+                span_id = span_id.unwrap_or_else(|| REQUEST_IDS.new_span_id()),
             )
         }};
     }
