@@ -87,6 +87,7 @@ mod store;
 mod support_tests;
 mod talking;
 mod tidy;
+mod traces;
 mod unmanaged;
 mod upgrade;
 mod virtual_crawl;

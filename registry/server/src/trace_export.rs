@@ -300,8 +300,7 @@ impl SpanExporter for CountedExporter {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use a2a_registry_core::metrics::GaugeValues;
-    use a2a_registry_core::metrics::Metrics;
+    use a2a_registry_core::metrics::{GaugeValues, Metrics};
     use opentelemetry_sdk::error::OTelSdkError;
 
     use super::*;
