@@ -34,8 +34,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How much longer a lease is than the longest visit: outcomes wait for the transaction that stores their batch.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
-/// The most crawler permits reserved for individually requested visits, so that the slow hosts of one requester do not
-/// occupy all permits. At most an eighth of all permits is reserved.
+/// Maximum number of crawler permits reserved for individually requested visits, so that the slow hosts of one
+/// requester do not occupy all permits. At most an eighth of all permits is reserved.
 const MAX_RESERVED_PERMITS: usize = 8;
 
 fn reserved_visit_permits(context: &AppContext) -> usize {

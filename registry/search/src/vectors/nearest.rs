@@ -15,7 +15,7 @@ use super::quantized::{
 use super::slots::SlotBitSet;
 use super::{codes, locate_slot};
 
-/// The most candidates whose vectors are compared.
+/// Maximum number of candidates whose vectors are compared.
 pub const MAX_NEAREST: usize = 240;
 
 /// A snapshot of the vectors for one search.
