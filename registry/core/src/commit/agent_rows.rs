@@ -26,7 +26,10 @@ impl AgentRows {
         Self::load(db, agents_by_ids(db, ids).await?).await
     }
 
-    pub async fn load(db: &impl Executor, agents: Vec<agent::Model>) -> Result<Self, StoreError> {
+    pub async fn load_with_holds_and_domains(
+        db: &impl Executor,
+        agents: Vec<agent::Model>,
+    ) -> Result<Self, StoreError> {
         let ids: Vec<Uuid> = agents.iter().map(|row| row.id).collect();
         let mut domains: Vec<i64> = agents.iter().map(|row| row.domain_id).collect();
         domains.sort_unstable();

@@ -44,7 +44,7 @@ fn reserved_visit_permits(context: &AppContext) -> usize {
 
 pub fn start_crawler_job(
     context: &Arc<AppContext>,
-    on_outcome: CrawlOutcomeCallback,
+    on_outcome: AttemptOutcomeCallback,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
     let fetcher = Arc::clone(&context.network.fetcher);
@@ -72,7 +72,7 @@ pub fn database_frontier(context: &Arc<AppContext>, lease: Duration) -> Arc<dyn 
 /// The [`OutcomeSink`] that ingests outcomes into the database.
 pub fn database_sink(
     context: &Arc<AppContext>,
-    on_outcome: CrawlOutcomeCallback,
+    on_outcome: AttemptOutcomeCallback,
 ) -> Arc<dyn OutcomeSink> {
     Arc::new(DatabaseSink {
         context: Arc::clone(context),
@@ -253,7 +253,7 @@ fn to_source_task(
 /// The [`OutcomeSink`] that ingests outcomes into the database.
 struct DatabaseSink {
     context: Arc<AppContext>,
-    on_outcome: CrawlOutcomeCallback,
+    on_outcome: AttemptOutcomeCallback,
 }
 
 #[async_trait]
@@ -282,4 +282,4 @@ impl OutcomeSink for DatabaseSink {
 }
 
 /// A callback that receives the outcome of every request of the crawler.
-pub type CrawlOutcomeCallback = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;
+pub type AttemptOutcomeCallback = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;

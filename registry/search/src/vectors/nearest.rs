@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::chunk::{CHUNK_SLOTS, NOT_COMPARED, SlotChunk};
 use super::error::VectorsError;
-use super::file::TemporaryVectorFile;
+use super::file::ProcessVectorFile;
 use super::quantized::{
     AgentSimilarity, MAX_DIMENSIONS, MAX_VECTORS, QuantizedQuery, compute_similarity,
     decode_unit_vector, vector_byte_size,
@@ -22,7 +22,7 @@ pub const MAX_NEAREST: usize = 240;
 #[derive(Debug, Clone)]
 pub struct VectorSnapshot {
     pub(super) chunks: Vec<Arc<SlotChunk>>,
-    pub(super) file: Arc<TemporaryVectorFile>,
+    pub(super) file: Arc<ProcessVectorFile>,
     pub(super) dimensions: usize,
     pub(super) version: u64,
 }
