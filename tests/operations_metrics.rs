@@ -212,7 +212,7 @@ async fn due_visits_are_counted(url: &str) {
     assert_eq!(count(begun, 2).await, (2, 2, oldest));
     // Visits under way wait no longer.
     let leased = registry
-        .lease_due_outcomes(|_| OriginResponse::Card(Vec::new()))
+        .lease_due_outcomes(|_| OriginResponse::Card(card_bytes("Fernweh", "Books flights")))
         .await;
     let leased = i64::try_from(leased.len()).unwrap();
     assert!(leased > 0);

@@ -190,7 +190,10 @@ async fn counts_of_a_dry_run_have_a_bound(url: &str) {
     let add = async |day: i32, resources: &[&str]| {
         let rows: Vec<_> = resources.iter().map(|one| row(day, one)).collect();
         let write = registry.store.begin_write().await.unwrap();
-        let added = write.add_dry_run_changes(&rows, day, 2).await.unwrap();
+        let added = write
+            .add_policy_dry_run_counts(&rows, day, 2)
+            .await
+            .unwrap();
         write.commit().await.unwrap();
         added
     };

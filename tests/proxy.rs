@@ -22,12 +22,15 @@ const HOST: &str = "registry.example.com";
 /// The address of the clients. The proxy and the registry are at 127.0.0.1, which alone is trusted.
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
 
-/// Debian keeps nginx out of the PATH of users.
+/// The program that `tests/run` unpacked, or an installed one: Debian keeps it out of the PATH of users.
 fn find_nginx() -> Option<PathBuf> {
+    let unpacked = std::env::var_os("A2A_REGISTRY_TEST_NGINX").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    folders
-        .map(|folder| folder.join("nginx"))
+    let installed = folders.map(|folder| folder.join("nginx"));
+    unpacked
+        .into_iter()
+        .chain(installed)
         .find(|program| program.is_file())
 }
 

@@ -248,7 +248,7 @@ async fn the_doctor_names_the_next_step() {
     };
 
     let output = run(served.status_line.url(), 0o640).await;
-    says(&output, &["warn secret files: a2a.key_file", "chmod 600"]);
+    says(&output, &["warn secret files: a2a.key_file", "chmod go-r"]);
     says(&output, &["disk space: ", " MB are free"]);
     says(
         &output,

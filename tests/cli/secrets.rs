@@ -1,5 +1,8 @@
 //! Secrets of the configuration: never printed, and each may stand in a file of its own.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
 use crate::support::http_client;
 use crate::support::program::{Program, assert_exit, join_lines, registry_command};
 use crate::support::serving_registry::start_serving;
@@ -99,6 +102,10 @@ async fn the_database_and_the_first_token_may_stand_in_files() {
     let elsewhere = setup.scratch_folder().join("elsewhere.sqlite");
     std::fs::write(&url, format!("sqlite:{}?mode=rwc\n", elsewhere.display())).unwrap();
     std::fs::write(&token, format!("{MARK}\n")).unwrap();
+    for file in [&url, &token] {
+        // Others could read it, which is a line in the log.
+        std::fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
+    }
     let with_files = |setup: &RegistrySetup| {
         let mut command = setup.serve_command();
         command

@@ -20,7 +20,7 @@ const DESTROY_NOTHING: [&str; 4] = [
     "/sign-out",
     "/sign-in/provider.0",
     "/waiting",
-    "/domains/text::segment(view.domain)/verify",
+    "/domains/text::path_segment(view.domain)/verify",
 ];
 
 /// Forms that are sent by one click and show first what will be lost, by their address, each with a test of its own in the
@@ -32,7 +32,7 @@ const ASK_FIRST: [&str; 7] = [
     "/account/feed/end",
     "/account/searches/delete",
     "/waivers/end",
-    "/collections/text::segment(collection.name)",
+    "/collections/text::path_segment(collection.name)",
 ];
 
 /// The page that asks. Its button is the second click.

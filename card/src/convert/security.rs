@@ -35,7 +35,7 @@ pub(super) fn convert_security(
     let mut reported_names = HashSet::new();
     for mut scheme in schemes {
         let name = scheme.name.clone();
-        let conversion = convert_security_scheme(&mut scheme, target, &pointer.member(&name), out);
+        let conversion = complete_security_scheme(&mut scheme, target, &pointer.member(&name), out);
         reported_names.insert(name);
         match conversion {
             SchemeConversion::Converted => card.security_schemes.push(scheme),
@@ -96,7 +96,7 @@ fn complete_api_key_location(
 }
 
 /// Adds the members of a scheme that the versions require; the scheme's description states the assumptions.
-fn convert_security_scheme(
+fn complete_security_scheme(
     scheme: &mut SecurityScheme,
     target: ConversionTarget,
     pointer: &JsonPointer<'_>,

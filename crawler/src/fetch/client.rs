@@ -155,7 +155,7 @@ impl Resolve for GuardedResolver {
         let limits = self.limits;
         Box::pin(async move {
             let lookup = resolve_and_check_host(&guard, resolver.as_ref(), &limits, name.as_str());
-            let addresses = phase::run_resolving_phase(lookup).await?;
+            let addresses = phase::await_lookup_in_resolving_phase(lookup).await?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }

@@ -78,7 +78,7 @@ async fn wait_for_phase_timeout(
 }
 
 /// Runs a look-up for the request that awaits it, so that its time does not count as connecting.
-pub(super) async fn run_resolving_phase<F: Future>(lookup: F) -> F::Output {
+pub(super) async fn await_lookup_in_resolving_phase<F: Future>(lookup: F) -> F::Output {
     let phase = PHASE.try_with(Clone::clone).ok();
     let enter = |next| {
         if let Some(phase) = &phase {

@@ -8,7 +8,7 @@ use super::foreign_text::shorten_to_line;
 use super::member_spelling::string_member;
 use super::route_selection::{AgentRoute, ProtocolBinding};
 
-/// Most artifacts that are summarised; the others are in [`AgentResponse::raw`] only.
+/// Maximum number of artifacts that are summarized; the others are in [`AgentResponse::raw`] only.
 const ARTIFACT_LIMIT: usize = 100;
 
 /// An agent's answer. Every text in it is the agent's own, unchanged.

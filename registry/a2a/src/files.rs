@@ -9,7 +9,7 @@ use super::agent_response::{
 };
 use super::route_selection::ProtocolBinding;
 
-/// Most files and data values that are read of an answer.
+/// Maximum number of files and data values read from an answer, counted together.
 pub const FILE_COUNT_LIMIT: usize = 100;
 
 /// A file or a value in an answer. Name and media type are the agent's own, unchanged: a name may hold a path.

@@ -21,7 +21,7 @@ use super::reply::HttpReply;
 use super::route_selection::{AgentRoute, ProtocolBinding};
 use super::{CallError, TokenSource};
 
-/// Most bytes of a response that are read.
+/// Maximum number of bytes read from a response.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
 
 const REDIRECT_LIMIT: usize = 5;

@@ -55,7 +55,7 @@ pub use stream::{
 pub use tasks::{TASK_PAGE_LIMIT, TaskPage, TaskQuery};
 pub use tokens::{BasicLogin, ClientCertificate, TokenSource};
 
-/// Most requests for an unfinished task, regardless of the deadline.
+/// Maximum number of requests for an unfinished task, regardless of the deadline.
 pub const POLL_LIMIT: u32 = 120;
 
 /// Options of an [`AgentClient`] and of [`send_text`].

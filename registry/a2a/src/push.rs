@@ -9,7 +9,7 @@ use super::agent_response::invalid_response_error;
 use super::member_spelling::{camel_or_snake_member, string_member};
 use super::route_selection::ProtocolBinding;
 
-/// Most configurations of a task that are read.
+/// Maximum number of push-notification configurations read for a task.
 pub const PUSH_CONFIG_LIMIT: usize = 100;
 
 /// Where an agent reports the changes of a task.

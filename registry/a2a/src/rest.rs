@@ -28,6 +28,10 @@ pub(super) fn build_rest_request(operation: Operation<'_>, route: &AgentRoute) -
         let name = if is_skill { of_skill } else { standard };
         vec![name.to_owned()]
     };
+    let post_to_task = |id, action| {
+        let segments = task_path_segments(id, action);
+        (Method::POST, segments, Some(json!({})))
+    };
     let (method, segments, body) = match operation {
         Operation::Send(message) => {
             let operation = skill_or_standard("message:send", "messages");
@@ -38,16 +42,8 @@ pub(super) fn build_rest_request(operation: Operation<'_>, route: &AgentRoute) -
             (Method::POST, operation, Some(body(message)))
         }
         Operation::Get(id) => (Method::GET, task_path_segments(id, ""), None),
-        Operation::Cancel(id) => (
-            Method::POST,
-            task_path_segments(id, ":cancel"),
-            Some(json!({})),
-        ),
-        Operation::Subscribe(id) if is_skill => (
-            Method::POST,
-            task_path_segments(id, ":subscribe"),
-            Some(json!({})),
-        ),
+        Operation::Cancel(id) => post_to_task(id, ":cancel"),
+        Operation::Subscribe(id) if is_skill => post_to_task(id, ":subscribe"),
         Operation::Subscribe(id) => (Method::GET, task_path_segments(id, ":subscribe"), None),
         Operation::List(_) => (Method::GET, vec!["tasks".to_owned()], None),
         Operation::Push(task, call) => {

@@ -7,7 +7,7 @@ use super::agent_response::{AgentResponse, invalid_response_error, parse_task_re
 use super::member_spelling::string_member;
 use super::route_selection::{AgentRoute, ProtocolBinding};
 
-/// Most tasks of a page that are read.
+/// Maximum number of tasks read from a page.
 pub const TASK_PAGE_LIMIT: usize = 100;
 
 /// Which tasks are listed.
@@ -17,7 +17,7 @@ pub struct TaskQuery {
     pub context_id: Option<String>,
     /// Only those in this state, as 0.3 spells it.
     pub state: Option<String>,
-    /// Most tasks on the page; 1 to [`TASK_PAGE_LIMIT`].
+    /// Maximum number of tasks on the page; 1 to [`TASK_PAGE_LIMIT`].
     pub page_size: Option<u32>,
     /// The page after the one that returned this token.
     pub page_token: Option<String>,

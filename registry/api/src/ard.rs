@@ -248,7 +248,7 @@ pub struct SearchResponse {
 pub struct FacetRequest {
     /// The path of a term, as in `filter`.
     pub field: String,
-    /// Most values to return, at most 1000; 20 by default.
+    /// Maximum number of values to return, up to 1000; 20 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// Lowest count of a value to return; 1 by default.

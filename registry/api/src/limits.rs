@@ -16,7 +16,7 @@ pub const DEFAULT_PAGE_SIZE: u32 = 20;
 pub const MAX_PAGE_SIZE: u32 = 100;
 /// Default number of similar agents in a response.
 pub const DEFAULT_SIMILAR_AGENTS: u32 = 5;
-/// Most similar agents in a response.
+/// Maximum number of similar agents in a response.
 pub const MAX_SIMILAR_AGENTS: u32 = 20;
 /// Characters of a reason.
 pub const MAX_REASON: usize = 1000;

@@ -112,15 +112,18 @@ impl Client {
                 ..AgentCandidates::default()
             }),
             AgentReference::Url(url) => match bare_url_target(url) {
-                Some(BareUrlTarget::Domain(domain)) => self.candidates_at_host(&domain).await,
-                Some(BareUrlTarget::Card(card)) => self.candidates_at_url(&card).await,
-                None => self.candidates_at_url(&normalize_url(url.clone())).await,
+                Some(BareUrlTarget::Domain(domain)) => self.agent_candidates_at_host(&domain).await,
+                Some(BareUrlTarget::Card(card)) => self.agent_candidates_at_url(&card).await,
+                None => {
+                    self.agent_candidates_at_url(&normalize_url(url.clone()))
+                        .await
+                }
             },
-            AgentReference::Host(host) => self.candidates_at_host(host).await,
+            AgentReference::Host(host) => self.agent_candidates_at_host(host).await,
         }
     }
 
-    async fn candidates_at_url(&self, url: &Url) -> Result<AgentCandidates, CommandError> {
+    async fn agent_candidates_at_url(&self, url: &Url) -> Result<AgentCandidates, CommandError> {
         let domain = Domain::from_url(url).name;
         let mut candidates = AgentCandidates::default();
         for hit in self.lookup_agents("url", url.as_str()).await? {
@@ -156,7 +159,7 @@ impl Client {
         Ok(candidates)
     }
 
-    async fn candidates_at_host(&self, host: &str) -> Result<AgentCandidates, CommandError> {
+    async fn agent_candidates_at_host(&self, host: &str) -> Result<AgentCandidates, CommandError> {
         let url = Url::parse(&format!("https://{host}/"))
             .map_err(|error| CommandError::new(format!("{host} is no host: {error}")))?;
         let domain = Domain::from_url(&url).name;

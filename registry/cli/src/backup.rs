@@ -78,7 +78,7 @@ pub async fn run_backup(arguments: &BackupArgs, console: &Console) -> CommandRes
         match manifest.with_secrets {
             true => console.print_line("it contains private keys and secrets"),
             false => console.print_line(
-                "it contains no private keys and secrets; --with-secrets adds them, or keep them elsewhere",
+                "it contains no private keys or secrets; keep a copy of them elsewhere, or use --with-secrets",
             ),
         }
     })
@@ -125,9 +125,9 @@ pub async fn run_restore(arguments: &RestoreArgs, console: &Console) -> CommandR
         ))?;
         for (name, original) in &manifest.secret_files {
             console.print_line(&format!(
-                "put back yourself if it is lost: {} to {}",
-                arguments.folder.join(name).display(),
-                original.display()
+                "not restored: {}; if it is lost, copy {} there yourself",
+                original.display(),
+                arguments.folder.join(name).display()
             ))?;
         }
         Ok(())
@@ -145,7 +145,7 @@ fn print_consequences(manifest: &BackupManifest, lost: Option<&LostActs>) {
     match lost {
         Some(lost) => {
             eprint_note(&format!(
-                "lost: {} acts after event {}, up to event {}; in force again: what {} of them ended",
+                "lost: {} acts after event {}, up to event {}; {} of them ended something that is in force again",
                 lost.act_count, manifest.last_event, lost.last_event, lost.revival_count
             ));
             print_entries(lost.act_count, lost.acts.iter().map(lost_act_line));

@@ -278,7 +278,7 @@ fn list_credentials(file: &CredentialsFile, console: &Console) -> CommandResult 
         let sign_in = kept.sign_in.as_ref();
         json!({
             "origin": origin,
-            "kinds": credential_kinds(kept),
+            "kinds": stored_credential_kinds(kept),
             "token_endpoint": sign_in.map(|sign_in| &sign_in.token_endpoint),
             "client_id": sign_in.map(|sign_in| &sign_in.client_id),
             "scopes": sign_in.map(|sign_in| &sign_in.scopes),
@@ -299,7 +299,7 @@ fn list_credentials(file: &CredentialsFile, console: &Console) -> CommandResult 
             .map(format_expiry);
         [
             origin.clone(),
-            credential_kinds(kept).join(", "),
+            stored_credential_kinds(kept).join(", "),
             sign_in.map_or_else(String::new, |sign_in| sign_in.token_endpoint.clone()),
             end.unwrap_or_default(),
         ]
@@ -310,7 +310,7 @@ fn format_expiry(at: i64) -> String {
     Timestamp(at).to_readable()
 }
 
-fn credential_kinds(credentials: &AgentCredentials) -> Vec<&'static str> {
+fn stored_credential_kinds(credentials: &AgentCredentials) -> Vec<&'static str> {
     [
         ("token", credentials.bearer.is_some()),
         ("API key", credentials.api_key.is_some()),
@@ -366,6 +366,6 @@ mod tests {
             ..AgentCredentials::default()
         };
         merge_credentials(&mut old, new);
-        assert_eq!(credential_kinds(&old), ["token", "API key"]);
+        assert_eq!(stored_credential_kinds(&old), ["token", "API key"]);
     }
 }

@@ -149,7 +149,7 @@ fn check_data_folder(path: &Path) -> DoctorCheck {
 
 async fn check_database(config: &Config) -> DoctorCheck {
     let check = |verdict, detail: String| DoctorCheck::new("database", verdict, detail);
-    if is_database_missing(config) {
+    if is_default_database_missing(config) {
         return check(
             CheckStatus::Warn,
             "it does not exist yet; the first start creates it".into(),
@@ -163,7 +163,7 @@ async fn check_database(config: &Config) -> DoctorCheck {
 
 /// Facts of the database; none if it does not exist or respond, which another check reports.
 async fn read_database_facts(config: &Config) -> DatabaseFacts {
-    if is_database_missing(config) {
+    if is_default_database_missing(config) {
         return DatabaseFacts::default();
     }
     let facts = maintenance::read_database_facts(config, &SystemClock).await;
@@ -171,7 +171,7 @@ async fn read_database_facts(config: &Config) -> DatabaseFacts {
 }
 
 /// Whether no database is configured, and the one in the data folder does not exist yet.
-fn is_database_missing(config: &Config) -> bool {
+fn is_default_database_missing(config: &Config) -> bool {
     let store = &config.store;
     let is_default = store.database.is_empty() && store.database_file.is_none();
     is_default && !store.data_dir.join("registry.sqlite").exists()
@@ -224,7 +224,7 @@ fn damaged_card_check(card: &DamagedCard) -> DoctorCheck {
 
 /// Accounts and groups whose names have another meaning; empty if there are none, or the database does not respond.
 async fn check_account_names(config: &Config) -> Vec<DoctorCheck> {
-    if is_database_missing(config) {
+    if is_default_database_missing(config) {
         return Vec::new();
     }
     let reserved = maintenance::find_reserved_names(config)
@@ -319,9 +319,9 @@ mod tests {
     fn only_the_database_in_the_data_folder_may_be_missing() {
         let mut config = Config::default();
         config.store.data_dir = "/no/folder".into();
-        assert!(is_database_missing(&config));
+        assert!(is_default_database_missing(&config));
         config.store.database_file = Some("/no/folder/url".into());
-        assert!(!is_database_missing(&config));
+        assert!(!is_default_database_missing(&config));
     }
 
     #[test]

@@ -272,6 +272,11 @@ fn usage_error_line(message: &str) -> String {
     format!("{line}; see --help")
 }
 
+fn connect_client(connection: &ConnectionArgs) -> Result<Client, CommandError> {
+    let limit = connection.registry_timeout.map(Duration::from_secs);
+    Client::new(&connection.registry, connection.token.as_deref(), limit)
+}
+
 async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
     let Cli {
         connection,
@@ -281,10 +286,7 @@ async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
     if !matches!(command, Command::Serve(_) | Command::Demo(_)) {
         logging::start_logging_if_requested()?;
     }
-    let client = || {
-        let limit = connection.registry_timeout.map(Duration::from_secs);
-        Client::new(&connection.registry, connection.token.as_deref(), limit)
-    };
+    let client = || connect_client(&connection);
     match command {
         Command::Serve(arguments) => serve::run_serve(arguments, console).await,
         Command::Demo(arguments) => demo::run_demo(arguments, console).await,

@@ -1,4 +1,4 @@
-//! `session`: sessions of the pages.
+//! `session`: sign-in sessions of the web pages.
 
 use a2a_registry_api::Session;
 use clap::Subcommand;

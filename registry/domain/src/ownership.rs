@@ -11,11 +11,11 @@ pub const CHECK_INTERVAL: i64 = DAY;
 pub const CHALLENGE_VALIDITY: i64 = 7 * DAY;
 /// Consecutive checks without the proof after which it ends, if they also span [`MIN_ABSENT_TIME`].
 pub const MIN_ABSENT_CHECKS: i32 = 3;
-/// Least time that these checks span.
+/// Minimum time that these checks span, in microseconds.
 pub const MIN_ABSENT_TIME: i64 = 72 * HOUR;
 /// Time without a successful check after which a proof ends, whatever the reason.
 pub const MAX_UNSEEN_TIME: i64 = 10 * DAY;
-/// The most failed checks of an account for one domain within [`HOUR`].
+/// Maximum number of failed checks of an account for one domain within [`HOUR`].
 pub const MAX_FAILED_CHECKS: u64 = 5;
 
 text_enum! {

@@ -6,14 +6,14 @@ use super::error::ModelError;
 
 pub(super) const CONFIG_FILE: &str = "config.json";
 
-/// The most numbers of a vector.
+/// Maximum number of dimensions of a vector.
 pub const MAX_DIMENSIONS: usize = 4096;
 const MAX_LAYERS: usize = 64;
 const MAX_HEADS: usize = 128;
 const MAX_INTERMEDIATE_SIZE: usize = 16_384;
-/// The most tokens of a vocabulary; the largest in use have half a million.
+/// Maximum number of tokens in a vocabulary; the largest in use have half a million.
 const MAX_VOCABULARY: usize = 1_000_000;
-/// The most tokens of a text: the memory for attention grows with their square.
+/// Maximum number of tokens in a text: the memory for attention grows with their square.
 const MAX_POSITIONS: usize = 8192;
 /// The fewest tokens of a useful text, including the two special ones.
 pub(super) const MIN_POSITIONS: usize = 8;
@@ -40,7 +40,7 @@ pub(super) struct BertConfig {
     /// Number of attention heads, which divide `hidden_size` evenly.
     pub head_count: usize,
     pub intermediate_size: usize,
-    /// The most tokens of a text.
+    /// Maximum number of tokens in a text.
     pub max_positions: usize,
     /// Rows of the position table before the one of the first token.
     pub position_offset: usize,

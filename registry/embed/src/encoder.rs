@@ -18,15 +18,15 @@ use super::{EmbedError, Embedder, MAX_TEXTS_PER_CALL, ModelIdentity, TextKind};
 pub struct EncoderOptions {
     /// Threads for queries; each encodes one request at a time.
     pub query_threads: NonZeroUsize,
-    /// The most waiting queries; beyond this number the encoder is busy.
+    /// Maximum number of waiting queries; beyond this number the encoder is busy.
     pub max_waiting_queries: NonZeroUsize,
     pub card_threads: NonZeroUsize,
     pub max_waiting_cards: NonZeroUsize,
 }
 
-/// The most threads of either kind; larger numbers are reduced to this.
+/// Maximum number of threads of either kind; larger numbers are reduced to this.
 pub const MAX_THREADS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
-/// The most waiting requests of either kind; larger numbers are reduced to this.
+/// Maximum number of waiting requests of either kind; larger numbers are reduced to this.
 pub const MAX_WAITING_REQUESTS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
 
 impl Default for EncoderOptions {
@@ -87,7 +87,7 @@ impl LocalEncoder {
         })
     }
 
-    /// The most tokens of a card; the rest of a longer card is not encoded.
+    /// Maximum number of tokens encoded of a card; the rest of a longer card is not encoded.
     pub fn max_card_tokens(&self) -> usize {
         self.model.max_length
     }

@@ -27,15 +27,15 @@ use super::{EmbedError, Embedder, MAX_TEXTS_PER_CALL, ModelIdentity, TextKind};
 const MAX_QUERY_CHARS: usize = 512;
 /// Characters of a card's text that are sent. The endpoint truncates by tokens itself.
 const MAX_CARD_CHARS: usize = 8_000;
-/// The most concurrent queries; beyond this number the encoder is busy.
+/// Maximum number of concurrent queries; beyond this number the encoder is busy.
 const MAX_CONCURRENT_QUERIES: usize = 16;
-/// The most concurrent batches of cards; further ones wait.
+/// Maximum number of concurrent batches of cards; further ones wait.
 const MAX_CONCURRENT_CARD_BATCHES: usize = 2;
 /// The timeout of a query, even if its caller no longer waits.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept, so that few queries wait for a handshake.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The most bytes of a character in a request: `\u001f`.
+/// Maximum size of a character in a request, in bytes: `\u001f`.
 const MAX_CHAR_BYTES: usize = 6;
 /// Bytes of a request besides the texts: the name of the model and the quotes.
 const REQUEST_OVERHEAD_BYTES: usize = 16 * 1024;

@@ -18,9 +18,9 @@ pub(super) const DESCRIPTION_FILE: &str = "about.json";
 
 /// Characters of the id that name the model's folder.
 const SHORT_ID_CHARS: usize = 16;
-/// The most bytes of a description or of the file that names the current model.
+/// Maximum number of bytes read from a description, or from the file that names the current model.
 const MAX_SMALL_FILE_BYTES: u64 = 64 * 1024;
-/// The most models that are listed.
+/// Maximum number of models listed.
 pub const MAX_LISTED_MODELS: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

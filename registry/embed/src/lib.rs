@@ -74,7 +74,7 @@ pub enum EmbedError {
     Failed(String),
 }
 
-/// The most texts of one call.
+/// Maximum number of texts in one call.
 pub const MAX_TEXTS_PER_CALL: usize = 64;
 
 #[async_trait]

@@ -14,7 +14,7 @@ use super::{EmbedError, ModelIdentity, TextKind};
 
 pub const MAX_QUERY_TOKENS: usize = 64;
 
-/// The most tokens of a batch: limits the memory, and the work done for a caller that no longer waits.
+/// Maximum number of tokens in a batch: limits the memory, and the work done for a caller that no longer waits.
 const MAX_BATCH_TOKENS: usize = 1024;
 
 const TRIAL_TEXT: &str = "Find an agent that books flights and hotels.";

@@ -22,13 +22,13 @@ const LENGTH_CONFIG_FILE: &str = "sentence_bert_config.json";
 /// Folder of the pooling configuration, unless [`MODULES_FILE`] names another.
 const DEFAULT_POOLING_FOLDER: &str = "1_Pooling";
 
-/// The most bytes of a weights file.
+/// Maximum size of a weights file, in bytes.
 pub const MAX_WEIGHTS_BYTES: u64 = 2 * 1024 * 1024 * 1024;
-/// The most bytes of a tokenizer file.
+/// Maximum size of a tokenizer file, in bytes.
 pub const MAX_TOKENIZER_BYTES: u64 = 64 * 1024 * 1024;
-/// The most bytes of any other file.
+/// Maximum size of any other file, in bytes.
 pub const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
-/// The most characters of a model's name.
+/// Maximum length of a model's name, in characters.
 pub const MAX_MODEL_NAME_CHARS: usize = 100;
 
 /// Prefix of the hashed data of every id. Change it with any change of the arithmetic beyond rounding.
@@ -46,7 +46,7 @@ pub(super) enum SymlinkPolicy {
 pub(super) struct ModelFiles {
     pub config: BertConfig,
     pub pooling: Pooling,
-    /// The most tokens of a text.
+    /// Maximum number of tokens in a text.
     pub max_length: usize,
     pub lowercase: bool,
     pub prompts: Prompts,
@@ -77,7 +77,7 @@ struct SentenceBertConfigFile {
 }
 
 impl SentenceBertConfigFile {
-    /// The most tokens of a text, if the network has that many positions.
+    /// Maximum number of tokens in a text, if the network has that many positions.
     fn max_tokens(&self, path: &str, max_positions: usize) -> Result<usize, ModelError> {
         let max_tokens = self
             .max_seq_length

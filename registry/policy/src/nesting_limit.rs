@@ -1,9 +1,9 @@
 //! Limits of a policy's nesting depth and size: Cedar parses, rewrites and drops conditions recursively, which could
 //! overflow the stack.
 
-/// The most nested brackets.
+/// Maximum nesting depth of brackets.
 pub(crate) const MAX_BRACKETS: usize = 100;
-/// The most operator characters: each can nest a condition one level deeper.
+/// Maximum number of operator characters: each can nest a condition one level deeper.
 pub(crate) const MAX_OPERATORS: usize = 500;
 /// Stack size of the thread that parses policies. Only the used part takes memory.
 const PARSER_STACK_BYTES: usize = 256 * 1024 * 1024;

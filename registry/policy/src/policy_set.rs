@@ -20,9 +20,11 @@ use crate::principal::{ANONYMOUS_ACCOUNT, PrincipalScope};
 pub const SCHEMA: &str = include_str!("schema.cedarschema");
 pub const MAX_POLICIES: usize = 1_000;
 pub const MAX_POLICY_BYTES: usize = 64 * 1024;
-/// The most words, numbers and strings in a new set: each is parsed, and evaluated for each agent.
+/// Maximum number of words, numbers and strings in a new set, counted together: each is parsed, and evaluated for each
+/// agent.
 pub const MAX_TERMS: usize = 20_000;
-/// The most characters in the `like` patterns of a new set: each may be compared with each character of a text.
+/// Maximum total number of characters in the `like` patterns of a new set: each may be compared with each character of
+/// a text.
 pub const MAX_PATTERN_CHARS: usize = 20_000;
 const MAX_ERRORS: usize = 50;
 

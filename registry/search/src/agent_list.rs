@@ -41,9 +41,9 @@ pub struct AgentListRequest {
     pub sort_order: Vec<(ListSortKey, bool)>,
     /// The values of the previous page's last agent, one for each key of [`full_sort_order`](Self::full_sort_order).
     pub after: Option<Vec<ListSortValue>>,
-    /// The most agents of the page, at most [`MAX_HITS`].
+    /// Maximum number of agents on the page, up to [`MAX_HITS`].
     pub limit: usize,
-    /// The most bytes of the returned agents, if bounded; at least one agent is returned.
+    /// Maximum total size of the returned agents, in bytes, if bounded; at least one agent is returned.
     pub max_bytes: Option<usize>,
 }
 

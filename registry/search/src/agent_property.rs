@@ -6,7 +6,7 @@ use tantivy::Term;
 use super::document::{AgentDocument, MAX_VALUE_BYTES};
 use super::keys::{ATTRIBUTE_COLUMN, IDENTIFIER_COLUMN, KeyField, KeyKind};
 
-/// The most indexed attributes of one agent; the rest are left out.
+/// Maximum number of indexed attributes of one agent; the rest are left out.
 pub const MAX_ATTRIBUTES: usize = 128;
 
 /// Separates the path and the value of an attribute in the index.

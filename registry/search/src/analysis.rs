@@ -20,7 +20,7 @@ use super::text_folding::fold_text;
 /// Version of the tokenizer. Increase it when the same text yields other terms, so that older indexes are rebuilt.
 pub(super) const TOKENIZER_VERSION: u32 = 4;
 
-/// The most searched words of a query; further ones are ignored, which a hint reports.
+/// Maximum number of searched words of a query; further ones are ignored, which a hint reports.
 pub const MAX_QUERY_WORDS: usize = 32;
 
 /// The longest term in characters; a longer run is cut.

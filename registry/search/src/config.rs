@@ -14,7 +14,7 @@ pub struct IndexConfig {
     /// Memory in bytes for the bit sets shared by filters.
     pub filter_cache_bytes: u64,
     pub facets: FacetPrecomputationLimits,
-    /// The most changed agents that searches can hide until they are committed. Beyond it, searches fail with
+    /// Maximum number of changed agents that searches can hide until they are committed. Beyond it, searches fail with
     /// [`IndexError::Behind`](super::IndexError::Behind).
     pub overlay_limit: usize,
 }

@@ -26,7 +26,7 @@ use super::{Index, lock_ignoring_poison};
 /// Number of consecutive failed commits from which the index is considered damaged.
 const MAX_FAILED_COMMITS: u32 = 3;
 
-/// The most bytes whose checksums one check compares.
+/// Maximum total size of the files whose checksums one check compares, in bytes.
 const MAX_CHECKED_BYTES: usize = 8 * 1024 * 1024;
 
 /// The files of a segment, except the one with its deletions.

@@ -9,13 +9,13 @@ pub const MAX_VALUE_BYTES: usize = 1024;
 /// The longest text in bytes that is searched and highlighted per field of an agent; the rest is cut.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// The most bytes of texts outside the card's model that are searched and highlighted; the rest is cut.
+/// Maximum number of bytes of texts outside the card's model that are searched and highlighted; the rest is cut.
 pub const MAX_OTHER_TEXT_BYTES: usize = 8 * 1024;
 
-/// The most skills of an agent that are searched, filtered by and highlighted; the rest are left out.
+/// Maximum number of skills of an agent that are searched, filtered by and highlighted; the rest are left out.
 pub const MAX_SKILLS: usize = 500;
 
-/// The most separately rendered skills that a hit shows.
+/// Maximum number of separately rendered skills that a hit shows.
 pub const MAX_SHOWN_SKILLS: usize = 10;
 
 /// One agent in the index. Texts are arbitrary; values of filters and facets must be normalized, because the index

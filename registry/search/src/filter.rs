@@ -315,7 +315,7 @@ pub(super) fn build_filter_clauses(
     }
     if filters.any_of.len() > MAX_ANY_OF_FILTERS {
         return Err(IndexError::TooMany {
-            what: "filters of which one must pass",
+            what: "alternative filters",
             limit: MAX_ANY_OF_FILTERS,
         });
     }

@@ -16,10 +16,10 @@ use super::typing_errors::similar_words;
 use super::visible_agents::LazyVisibleAgents;
 use super::{IndexInner, IndexView};
 
-/// The most words looked up one by one after a search without hits.
+/// Maximum number of words looked up one by one after a search without hits.
 const MAX_CHECKED_WORDS: usize = 8;
 
-/// Name used in a hint for the filters of which one must pass.
+/// Name used in a hint for the alternative filters.
 const COLLECTION_HINT: &str = "collection";
 
 impl Hint {

@@ -27,7 +27,7 @@ const STORE_CACHE_BLOCKS: usize = 16;
 /// single deletion looks up its id in every segment.
 const BULK_DELETE_COUNT: usize = 1_000;
 
-/// The least memory of a writing thread, in bytes.
+/// Minimum memory of a writing thread, in bytes.
 const MIN_THREAD_MEMORY: usize = 16 * 1024 * 1024;
 
 /// A folder with an index.

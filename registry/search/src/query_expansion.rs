@@ -14,7 +14,7 @@ use super::text_folding::fold_text;
 use super::typing_errors::add_corrections;
 use super::visible_agents::{CountTermDocs, FirstVisibleTerms, LazyVisibleAgents};
 
-/// The most words read for one prefix; below, the most that are searched.
+/// Maximum number of words read for one prefix; below, the maximum number of them that are searched.
 const MAX_PREFIX_TERMS: usize = 65_536;
 const MAX_PREFIX_WORDS: usize = 64;
 

@@ -13,7 +13,8 @@ use super::languages::is_universal_stop_word;
 use super::request_phrases::strip_request_phrase;
 use super::text_folding::fold_text;
 
-/// The most phrases, exclusions, conditions, prefixes and joined words of a query; later ones are read as plain words.
+/// Maximum number of phrases, exclusions, conditions, prefixes and joined words of a query, counted together; later
+/// ones are read as plain words.
 const MAX_QUERY_PARTS: usize = 16;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

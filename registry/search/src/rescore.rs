@@ -32,7 +32,7 @@ const NEARNESS_WEIGHT: Score = 0.1;
 const EXACT_FORM_WEIGHT: Score = 0.1;
 /// Weight of a stop word, relative to any other word.
 const STOP_WORD_WEIGHT: Score = 0.5;
-/// The most distinct scored stop words of a query.
+/// Maximum number of distinct scored stop words of a query.
 const MAX_STOP_WORDS: usize = 8;
 
 /// Share of a query's words, by idf, below which a candidate is weak.

@@ -9,10 +9,10 @@ use uuid::Uuid;
 use super::request::SortPosition;
 use super::suggestion_kind::SuggestionKind;
 
-/// The most values listed for a facet; [`FacetCounts::other_count`] sums up the rest.
+/// Maximum number of values listed for a facet; [`FacetCounts::other_count`] sums up the rest.
 pub const MAX_FACET_VALUES: usize = 50;
 
-/// The most duplicates listed for a hit; [`Duplicates::count`] counts all.
+/// Maximum number of duplicates listed for a hit; [`Duplicates::count`] counts all.
 pub const MAX_DUPLICATES: usize = 10;
 
 #[derive(Debug, Clone, Default)]

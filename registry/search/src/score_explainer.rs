@@ -46,7 +46,8 @@ fn strip_corpus_counts(explanation: &mut Value) {
     details.iter_mut().for_each(strip_corpus_counts);
 }
 
-/// The most terms of a query whose computation is shown in full; beyond it only the most important terms are shown.
+/// Maximum number of terms of a query whose computation is shown in full; beyond it only the most important terms are
+/// shown.
 const MAX_EXPLAINED_TERMS: usize = 64;
 
 #[derive(Clone, Copy)]

@@ -15,14 +15,14 @@ use super::statistics::QueryStatistics;
 use super::text_layout::{AgentTextKind, split_agent_texts, stored_agent_languages};
 use super::text_query::form_query;
 
-/// The most card members named in one sentence.
+/// Maximum number of card members named in one sentence.
 const MAX_NAMED_MEMBERS: usize = 3;
 const MAX_NAME_CHARS: usize = 60;
-/// The most forms of a query's words whose scores are computed per hit.
+/// Maximum number of forms of a query's words whose scores are computed for each hit.
 const MAX_SCORED_FORMS: usize = 32;
-/// The most terms in a computation that does not show all of them.
+/// Maximum number of terms shown in a computation that does not show all of them.
 const MAX_MAIN_TERMS: usize = 16;
-/// The most bytes of an agent's texts that are searched for words of a query.
+/// Maximum number of bytes of an agent's texts that are searched for words of a query.
 const MAX_SEARCHED_BYTES: usize = 128 * 1024;
 /// Scores that differ by less are equal except for rounding.
 const ROUNDING_TOLERANCE: Score = 1e-3;

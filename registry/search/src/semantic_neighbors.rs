@@ -15,8 +15,8 @@ use super::filter::DocumentFilter;
 use super::request::SemanticQuery;
 use crate::vectors::{AgentSimilarity, NO_SLOT, Neighbor, SlotBitSet, VectorStore};
 
-/// The most bytes of slot tables, each of four bytes per document. Tables of merged segments stay until they are
-/// evicted.
+/// Maximum total size of cached slot tables, in bytes; each table has four bytes per document. Tables of merged
+/// segments stay until they are evicted.
 const SLOT_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Number of nearest neighbors that match regardless of their similarity.

@@ -36,11 +36,11 @@ use crate::vectors::{NO_SLOT, SlotBitSet, VectorStore};
 
 pub const MAX_SIMILAR_AGENTS: usize = 20;
 
-/// The most words of an agent by which similar ones are searched.
+/// Maximum number of words of an agent by which similar ones are searched.
 const MAX_DISTINCTIVE_WORDS: usize = 25;
-/// The most distinct words of an agent that are considered, starting with the most frequent ones.
+/// Maximum number of distinct words of an agent that are considered, starting with the most frequent ones.
 const MAX_COMPARED_WORDS: usize = 400;
-/// Least score of a similar agent, as a share of the agent's own: one rare word among many does not make an agent
+/// Minimum score of a similar agent, as a share of the agent's own: one rare word among many does not make an agent
 /// similar.
 const MIN_SCORE_SHARE: Score = 0.1;
 
@@ -51,7 +51,7 @@ pub struct SimilarRequest {
     pub visible_to: Vec<String>,
     /// Visibility labels of the caller's class, whose word statistics count.
     pub class_labels: Vec<String>,
-    /// The most agents to return, at most [`MAX_SIMILAR_AGENTS`].
+    /// Maximum number of agents to return, up to [`MAX_SIMILAR_AGENTS`].
     pub limit: usize,
     /// Vectors of all agents, and the least similarity. Without them, or if the agent has no vector, words are
     /// compared.

@@ -16,7 +16,7 @@ use super::document::AgentDocument;
 use super::error::IndexError;
 use super::schema::IndexFields;
 
-/// The most agents of a small commit.
+/// Maximum number of agents in a small commit.
 pub(super) const MAX_SMALL_COMMIT: usize = 32;
 
 /// Memory in bytes from which the size of the hash table is computed: 256 KiB, which grows beyond 16,384 terms.

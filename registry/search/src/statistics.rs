@@ -22,13 +22,13 @@ use super::request::Filters;
 use super::visible_agents::{CountTermDocs, VisibleAgentSet, visible_docs_by_segment};
 use super::{Index, IndexInner, IndexView, lock_ignoring_poison};
 
-/// The most segment counts cached across states of the index.
+/// Maximum number of segment counts cached across states of the index.
 const MAX_CACHED_COUNTS: u64 = 16_384;
 /// Document frequency in a segment from which a count is cached: lower ones are counted faster than looked up.
 const MIN_CACHED_DOC_FREQ: u32 = 256;
-/// The most term counts cached for one class in one state.
+/// Maximum number of term counts cached for one class in one state.
 const MAX_CACHED_TERMS: usize = 16_384;
-/// The most classes of callers whose statistics are cached for one state.
+/// Maximum number of classes of callers whose statistics are cached for one state.
 const MAX_CLASSES: usize = 8;
 /// Mean length assumed for a class without agents.
 const DEFAULT_MEAN_LENGTH: u64 = 100;

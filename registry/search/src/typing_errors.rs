@@ -18,22 +18,23 @@ const MIN_LETTERS: usize = 5;
 
 const MAX_CORRECTED_WORDS: usize = 8;
 
-/// The most corrections of a word, starting with the most used ones.
+/// Maximum number of corrections of a word, starting with the most used ones.
 const MAX_CORRECTIONS: usize = 8;
 
-/// The most agents with a word that may be a typing error, of the caller or of a card; or one in [`RARE_FRACTION`]
-/// agents, if that is more. More frequent words are not corrected.
+/// Maximum number of agents with a word that may be a typing error, of the caller or of a card; or one in
+/// [`RARE_FRACTION`] agents, if that is more. More frequent words are not corrected.
 const RARE_DOC_FREQ: u64 = 2;
 const RARE_FRACTION: u64 = 10_000;
 
 /// How much more frequent than a rare word its correction must be. Frequencies of two correct words differ less.
 const CORRECTION_FACTOR: u64 = 20;
 
-/// The most typing errors between a word and a suggested similar word; below, the most suggestions.
+/// Maximum number of typing errors between a word and a suggested similar word; below, the maximum number of
+/// suggestions.
 const MAX_TYPING_ERRORS: u8 = 2;
 const MAX_SIMILAR_WORDS: usize = 3;
 
-/// The most terms read for one form of a word.
+/// Maximum number of terms read for one form of a word.
 const MAX_SCANNED_TERMS: usize = 1_024;
 
 /// Adds corrections to each word that may be a typing error: if no agent of the caller's class contains the word, all

@@ -14,7 +14,7 @@ use super::page_collector::count_smaller_terms;
 use super::request::SearchRequest;
 use super::search::check_request_limits;
 
-/// The most properties counted at once.
+/// Maximum number of properties counted at once.
 pub const MAX_COUNTED_PROPERTIES: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct ValueCountRequest {
     /// The property; not [`AgentProperty::Identifier`], which is different for every agent.
     pub property: AgentProperty,
     pub limit: usize,
-    /// The least count of a returned value.
+    /// Minimum count of a returned value.
     pub min_count: u64,
 }
 

@@ -5,7 +5,7 @@ use a2a_registry_simd::run_vectorized;
 /// Bytes per block; one bit tells whether a word may begin in it.
 const BLOCK_BYTES: usize = 64;
 
-/// The most different prefixes; beyond it every block counts as a candidate.
+/// Maximum number of different prefixes; beyond it every block counts as a candidate.
 const MAX_PREFIXES: usize = 24;
 
 const CASE_BIT: u8 = 0x20;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use a2a_registry_core::admission::rules_job as rules;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::crawl::job as crawl;
-use a2a_registry_core::crawl::job::CrawlOutcomeCallback;
+use a2a_registry_core::crawl::job::AttemptOutcomeCallback;
 use a2a_registry_core::embeddings::indexing_job as embed;
 use a2a_registry_core::events::listener;
 use a2a_registry_core::ownership::job as prove;
@@ -31,7 +31,7 @@ pub struct JobOptions {
     /// Reason to rebuild the index first, if any.
     pub rebuild: Option<String>,
     /// Callback for the outcome of every crawler request.
-    pub on_outcome: CrawlOutcomeCallback,
+    pub on_outcome: AttemptOutcomeCallback,
     pub models: ModelSource,
 }
 

@@ -25,7 +25,7 @@ use super::{Executor, ReadTransaction, Store, StoreError};
 /// Tables whose rows no copy has.
 const OMITTED_TABLES: [&str; 3] = ["sessions", "used_sign_in_attempts", "settings"];
 
-/// Most tokens, and most holds, that a backup lists.
+/// Maximum number of tokens, and of holds, that a backup lists.
 pub const MAX_LISTED_RIGHTS: u64 = 1000;
 
 /// The numbers that a restore leaves unused after the last event of the backup if the clock does not say how old the

@@ -5,13 +5,13 @@ use sea_orm::{ActiveModelTrait, EntityTrait, Iterable, QuerySelect, Select};
 
 use super::{Executor, StoreError, WriteTransaction};
 
-/// Most values bound in one statement: SQLite allows 32 766 and PostgreSQL 65 535.
+/// Maximum number of values bound in one statement: SQLite allows 32,766 and PostgreSQL 65,535.
 pub(super) const MAX_BOUND_VALUES: usize = 30_000;
-/// Most rows in one statement. Statements of a few sizes are prepared once and reused, which saves more time than
-/// fewer, larger statements would.
+/// Maximum number of rows in one statement. Statements of a few sizes are prepared once and reused, which saves more
+/// time than fewer, larger statements would.
 pub(super) const MAX_STATEMENT_ROWS: usize = 64;
 
-/// Most keys that are padded: with more, a statement takes longer to run than to prepare.
+/// Maximum number of keys that are padded: with more, a statement takes longer to run than to prepare.
 const MAX_PADDED_KEYS: usize = 4_096;
 
 impl WriteTransaction {

@@ -78,7 +78,7 @@ impl Executor for WriteTransaction {
     }
 }
 
-/// Most concurrent read connections on SQLite; PostgreSQL's pool holds twice that.
+/// Maximum number of concurrent read connections on SQLite; PostgreSQL's pool holds up to twice as many connections.
 const MAX_READERS: u32 = 8;
 /// Statements that each SQLite reader keeps prepared.
 const PREPARED_READS: usize = 128;

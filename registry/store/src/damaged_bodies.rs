@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Most digests that are recorded. Reads of further damaged bodies fail too, and are recorded once others are
+/// Maximum number of digests recorded. Reads of further damaged bodies fail too, and are recorded once others are
 /// repaired.
 pub const MAX_DAMAGED_BODIES: usize = 1_000;
 

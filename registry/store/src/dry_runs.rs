@@ -29,7 +29,7 @@ pub async fn dry_run_changes_by_policy(
 
 impl WriteTransaction {
     /// Adds to the stored counts, unless `day` already has `max_rows` rows. Returns whether it did.
-    pub async fn add_dry_run_changes(
+    pub async fn add_policy_dry_run_counts(
         &self,
         rows: &[dry_run_change::Model],
         day: i32,

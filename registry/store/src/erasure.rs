@@ -11,7 +11,7 @@ use super::entity::{agent, card_body, fetch_attempt, source, version, version_so
 use super::vectors::embedding_models;
 use super::{Executor, StoreError, WriteTransaction};
 
-/// Most keys in one statement.
+/// Maximum number of keys in one statement.
 const KEYS_PER_STATEMENT: usize = 1_000;
 
 /// The numbers of rows that an erasure has deleted.

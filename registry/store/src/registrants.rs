@@ -147,7 +147,7 @@ pub async fn source_count_by_registrant(
         .add(source::Column::EndedAt.is_null())
         .add(source::Column::DomainId.in_subquery(other_domains));
     let own = source_registrant::Column::AccountId.eq(account);
-    Ok(select_registered_card_sources(own)
+    Ok(select_card_sources_by_registrant(own)
         .filter(counted)
         .select_only()
         .columns([
@@ -179,7 +179,7 @@ pub async fn pending_nomination_count(
         .add(source::Column::AgentId.is_null())
         .add(source::Column::AgentId.not_in_subquery(approved));
     let own = source_registrant::Column::Network.eq(network);
-    Ok(select_registered_card_sources(own)
+    Ok(select_card_sources_by_registrant(own)
         .filter(source::Column::EndedAt.is_null())
         .filter(is_pending)
         .count(db.connection())
@@ -187,7 +187,7 @@ pub async fn pending_nomination_count(
 }
 
 /// The card sources registered by this caller, ended ones included.
-fn select_registered_card_sources(registrant_condition: SimpleExpr) -> Select<source::Entity> {
+fn select_card_sources_by_registrant(registrant_condition: SimpleExpr) -> Select<source::Entity> {
     let own_sources = Query::select()
         .column(source_registrant::Column::SourceId)
         .from(source_registrant::Entity)

@@ -15,13 +15,13 @@ use super::bulk_rows::{is_storable_text, pad_keys};
 use super::entity::{agent, card_body, version, version_source};
 use super::{Executor, StoreError, StoreErrorKind, StoredEnum, WriteTransaction};
 
-/// Most stored versions of one agent, besides the approved, the newest and the pending one.
+/// Maximum number of stored versions of one agent, besides the approved, the newest and the pending one.
 pub const MAX_VERSIONS_PER_AGENT: u64 = 200;
 
 /// The derivation number of a version that the same build must derive again.
 pub const UNDERIVED: i32 = 0;
 
-/// Most bodies of long-retired agents that are deleted at once.
+/// Maximum number of card bodies of long-retired agents that are deleted at once.
 pub const BODY_DELETE_BATCH: u64 = 500;
 
 /// The versions with these ids, in no order.

@@ -17,7 +17,7 @@ use super::visit_networks::{MAX_VISITS_PER_NETWORK, PACE_ROW_ID};
 use super::visit_queue::{MAX_SINGLE_VISITS, RESERVED_PER_REQUESTER};
 use super::{Executor, Store, StoreError, WriteTransaction};
 
-/// Most rounds of picking further domains if those found are in busy address blocks.
+/// Maximum number of rounds of picking further domains if those found are in busy address blocks.
 const MAX_PICK_ROUNDS: usize = 4;
 
 /// A request for leases of due visits.

@@ -13,7 +13,7 @@ use super::{Executor, Store, StoreError, WriteTransaction};
 /// The key of the only row of `pace`. Every lease locks it first, so that leases are given one after another.
 pub(super) const PACE_ROW_ID: i64 = 1;
 
-/// Most concurrent visits in one address block: a /24 or a /48.
+/// Maximum number of concurrent visits in one address block: a /24 or a /48.
 pub const MAX_VISITS_PER_NETWORK: u32 = 2;
 
 impl Store {

@@ -14,12 +14,12 @@ use super::entity::{domain, pace};
 use super::visit_networks::PACE_ROW_ID;
 use super::{Executor, StoreError, WriteTransaction};
 
-/// Most waiting single visits of a requester that go before bulk visits; further ones count as bulk visits. So a
-/// requester of endless single visits delays no other requester for long.
+/// Maximum number of waiting single visits of a requester that go before bulk visits; further ones count as bulk
+/// visits. So a requester of endless single visits delays no other requester for long.
 pub const MAX_SINGLE_VISITS: i64 = 64;
 
-/// Most single visits of a requester that can hold leases reserved for single visits. Otherwise one requester of slow
-/// hosts could hold all of them.
+/// Maximum number of single visits of a requester that can hold leases reserved for single visits. Otherwise one
+/// requester of slow hosts could hold all of them.
 pub(super) const RESERVED_PER_REQUESTER: i64 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

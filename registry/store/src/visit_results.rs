@@ -10,9 +10,9 @@ use super::bulk_rows::pad_keys;
 use super::entity::{domain, fetch_attempt, source, source_day};
 use super::{Executor, StoreError, WriteTransaction};
 
-/// Most stored attempts of one source; each further one replaces the oldest.
+/// Maximum number of stored attempts of one source; each further one replaces the oldest.
 pub const MAX_ATTEMPTS_PER_SOURCE: i64 = 20;
-/// Most stored days of a source's totals.
+/// Maximum number of days for which a source's totals are stored.
 pub const MAX_DAYS_PER_SOURCE: i32 = 90;
 /// The daily totals of sources, the newest day first.
 pub async fn daily_totals_by_source(

@@ -29,7 +29,7 @@ impl CredentialMember<'_> {
     pub(crate) fn requirement(&self) -> CredentialRequirement {
         let mut requirement = CredentialRequirement::default();
         if says_credentials_required(self.name) {
-            requirement.read_credentials_required_member(self.value);
+            requirement.read_required_flag_or_scheme(self.value);
         } else {
             requirement.read_value(self.value);
         }

@@ -167,7 +167,7 @@ impl CredentialRequirement {
             if INNER_REQUIRED_NAMES.contains(&fold_name(name).as_str())
                 || says_credentials_required(name)
             {
-                self.read_credentials_required_member(value);
+                self.read_required_flag_or_scheme(value);
             }
         }
         // In 0.1 an empty list of schemes requires nothing, whatever else the object says.
@@ -229,7 +229,7 @@ impl CredentialRequirement {
     }
 
     /// Reads a member whose name indicates that credentials are required: yes, no, or the required scheme.
-    pub(super) fn read_credentials_required_member(&mut self, value: &Value) {
+    pub(super) fn read_required_flag_or_scheme(&mut self, value: &Value) {
         match value {
             Value::Bool(flag) => self.set_required(*flag),
             Value::String(text) => match (

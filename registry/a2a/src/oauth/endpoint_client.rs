@@ -10,7 +10,7 @@ use super::OauthError;
 use crate::foreign_text::shorten_to_line;
 use crate::http_session::{display_url, install_tls_provider, is_loopback, root_cause};
 
-/// Most bytes of a response.
+/// Maximum size of a response body, in bytes.
 pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// Longest time for one request.

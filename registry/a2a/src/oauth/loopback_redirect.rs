@@ -17,7 +17,7 @@ pub const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// Size limit and time limit of a browser request.
 const MAX_REQUEST_BYTES: usize = 16 * 1024;
 const BROWSER_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most connections at once; browsers open some that they do not use.
+/// Maximum number of concurrent connections; browsers open some that they do not use.
 const MAX_CONNECTIONS: usize = 16;
 
 const CALLBACK_PATH: &str = "/callback";

@@ -23,13 +23,13 @@ use accumulator::StreamAccumulator;
 pub use event::{ArtifactUpdate, StatusUpdate, StreamEvent, StreamEventContent};
 use event_reader::{ByteMeter, EventReadError, EventReader};
 
-/// Most bytes of one event.
+/// Maximum size of an event, in bytes.
 pub const EVENT_LIMIT: usize = BODY_LIMIT;
-/// Most bytes of a stream, resumed ones included.
+/// Maximum size of a stream, in bytes, including the responses that resume it.
 pub const STREAM_LIMIT: usize = 64 * 1024 * 1024;
-/// Most events of a stream.
+/// Maximum number of events in a stream.
 pub const EVENT_COUNT_LIMIT: usize = 100_000;
-/// Most attempts in a row to resume a stream without anything new from it; then the task is polled.
+/// Maximum number of consecutive attempts to resume a stream that return nothing new; then the task is polled.
 pub const RESUME_LIMIT: u32 = 5;
 
 #[derive(Debug, Clone, Copy)]

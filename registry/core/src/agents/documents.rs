@@ -276,7 +276,7 @@ pub async fn load_agent_documents_after(
     let mut rows = agents::agents_page_by_id(&read_tx, after, limit).await?;
     let last = rows.last().map(|row| row.id);
     rows.retain(is_agent_indexed);
-    let rows = AgentRows::load(&read_tx, rows).await?;
+    let rows = AgentRows::load_with_holds_and_domains(&read_tx, rows).await?;
     Ok((build_agent_documents(context, &read_tx, rows).await?, last))
 }
 

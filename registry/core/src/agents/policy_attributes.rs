@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::agents::records::{AgentRecord, load_agent_records};
 use crate::context::AppContext;
 use crate::error::Result;
-use crate::visibility::caller::account_visibility_label;
+use crate::visibility::caller::account_audience_label;
 use crate::visibility::policy_labels::{discovery_policy_labels, is_unrestricted_policy_set};
 
 pub fn agent_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttributes {
@@ -61,7 +61,7 @@ pub fn matching_custom_policies<'a>(
 /// evaluated. Its owner, or its submitter while it has none, sees it regardless of policies.
 pub fn agent_visibility_labels(context: &AppContext, record: &AgentRecord) -> Vec<String> {
     let mut labels = record.audience_labels();
-    let owner = record.responsible_account().map(account_visibility_label);
+    let owner = record.responsible_account().map(account_audience_label);
     let owner = owner.filter(|owner| !labels.is_empty() && !labels.contains(owner));
     labels.extend(owner);
     let sets: Vec<_> = context.policy_sets.sets_for_evaluation().collect();

@@ -178,7 +178,7 @@ pub async fn load_agent_records(
     db: &impl Executor,
     rows: Vec<agent::Model>,
 ) -> Result<Vec<AgentRecord>, AppError> {
-    build_agent_records(db, AgentRows::load(db, rows).await?).await
+    build_agent_records(db, AgentRows::load_with_holds_and_domains(db, rows).await?).await
 }
 
 /// Like [`load_records`], if the agents' rows are already read.

@@ -23,10 +23,13 @@ pub struct AgentRows {
 impl AgentRows {
     /// Loads the rows of the agents with these ids; missing ones are left out.
     pub async fn load_by_ids(db: &impl Executor, ids: &[Uuid]) -> Result<Self, StoreError> {
-        Self::load(db, agents_by_ids(db, ids).await?).await
+        Self::load_with_holds_and_domains(db, agents_by_ids(db, ids).await?).await
     }
 
-    pub async fn load(db: &impl Executor, agents: Vec<agent::Model>) -> Result<Self, StoreError> {
+    pub async fn load_with_holds_and_domains(
+        db: &impl Executor,
+        agents: Vec<agent::Model>,
+    ) -> Result<Self, StoreError> {
         let ids: Vec<Uuid> = agents.iter().map(|row| row.id).collect();
         let mut domains: Vec<i64> = agents.iter().map(|row| row.domain_id).collect();
         domains.sort_unstable();

@@ -17,7 +17,7 @@ use crate::commit::decision_maker::{CRAWLER_ACTOR, POLICY_ACTOR, SYSTEM_ACTOR};
 /// The target of log lines about actions and refused actions.
 pub const AUDIT_LOG: &str = "audit";
 
-/// Most cards that are read at once for their names: a card can have a megabyte.
+/// Maximum number of cards read at once for their names: a card can have a megabyte.
 const CARDS_PER_READ: usize = 50;
 
 /// What the log says about one action.

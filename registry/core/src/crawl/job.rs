@@ -36,8 +36,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How much longer a lease is than the longest visit: outcomes wait for the transaction that stores their batch.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
-/// The most crawler permits reserved for individually requested visits, so that the slow hosts of one requester do not
-/// occupy all permits. At most an eighth of all permits is reserved.
+/// Maximum number of crawler permits reserved for individually requested visits, so that the slow hosts of one
+/// requester do not occupy all permits. At most an eighth of all permits is reserved.
 const MAX_RESERVED_PERMITS: usize = 8;
 
 fn reserved_visit_permits(context: &AppContext) -> usize {
@@ -46,7 +46,7 @@ fn reserved_visit_permits(context: &AppContext) -> usize {
 
 pub fn start_crawler_job(
     context: &Arc<AppContext>,
-    on_outcome: CrawlOutcomeCallback,
+    on_outcome: AttemptOutcomeCallback,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
     let fetcher = Arc::clone(&context.network.fetcher);
@@ -74,7 +74,7 @@ pub fn database_frontier(context: &Arc<AppContext>, lease: Duration) -> Arc<dyn 
 /// The [`OutcomeSink`] that ingests outcomes into the database.
 pub fn database_sink(
     context: &Arc<AppContext>,
-    on_outcome: CrawlOutcomeCallback,
+    on_outcome: AttemptOutcomeCallback,
 ) -> Arc<dyn OutcomeSink> {
     Arc::new(DatabaseSink {
         context: Arc::clone(context),
@@ -255,7 +255,7 @@ fn to_source_task(
 /// The [`OutcomeSink`] that ingests outcomes into the database.
 struct DatabaseSink {
     context: Arc<AppContext>,
-    on_outcome: CrawlOutcomeCallback,
+    on_outcome: AttemptOutcomeCallback,
 }
 
 #[async_trait]
@@ -292,4 +292,4 @@ impl OutcomeSink for DatabaseSink {
 }
 
 /// A callback that receives the outcome of every request of the crawler.
-pub type CrawlOutcomeCallback = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;
+pub type AttemptOutcomeCallback = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;

@@ -135,7 +135,11 @@ struct CountedSources {
 
 impl CountedSources {
     /// Counts everything again; `new_registrant` is a registration of the caller.
-    fn recount(&mut self, new_registrant: &source_registrant::Model, evidence: &CoverageEvidence) {
+    fn recompute_targets(
+        &mut self,
+        new_registrant: &source_registrant::Model,
+        evidence: &CoverageEvidence,
+    ) {
         let all = &self.sources;
         let target_coverage = coverage_by_target(all, evidence);
         (self.known_targets, self.shared_targets) = match self.sees_all {
@@ -166,7 +170,7 @@ impl CountedSources {
             || self.target_coverage.contains_key(&target)
             || self.sources.iter().any(is_other)
         {
-            return self.recount(new_registrant, evidence);
+            return self.recompute_targets(new_registrant, evidence);
         }
         let coverage_level = evidence.source_coverage(added, self.sources.iter());
         self.known_targets.insert(target.clone());
@@ -253,7 +257,7 @@ impl<'a> SourceAdder<'a> {
                 ended_targets: cards.filter_map(source_card_target).collect(),
                 shared_targets: BTreeMap::new(),
             };
-            counted.recount(&new_registrant, &adder.evidence);
+            counted.recompute_targets(&new_registrant, &adder.evidence);
             adder.domains.insert(row.id, counted);
         }
         Ok(adder)
@@ -346,7 +350,7 @@ impl<'a> SourceAdder<'a> {
             self.count_added_card(counted, kind);
         }
         self.evidence.add_registrant(own_registrant.clone());
-        counted.recount(&own_registrant, &self.evidence);
+        counted.recompute_targets(&own_registrant, &self.evidence);
         Ok(())
     }
 

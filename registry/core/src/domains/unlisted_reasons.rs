@@ -126,7 +126,7 @@ fn collect_unlisted_reasons<'a>(
     if let Some(opted_out_by) = &row.opted_out_by {
         reasons.push(match opted_out_by.known_value() {
             Some(OptOut::Record) => {
-                "The domain opts out by its own TXT record (policy=none); remove it to be listed."
+                "The domain is opted out by its own TXT record (policy=none); remove it to be listed."
                     .into()
             }
             Some(OptOut::Owner) => {

@@ -130,7 +130,7 @@ async fn add_dry_run_counts(context: &AppContext, rows: &[dry_run_change::Model]
     let write = context.store.begin_write().await?;
     let today = context.now().days_since_epoch();
     if !write
-        .add_dry_run_changes(rows, today, MAX_ROWS_PER_DAY)
+        .add_policy_dry_run_counts(rows, today, MAX_ROWS_PER_DAY)
         .await?
     {
         tracing::warn!(

@@ -17,7 +17,7 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::visibility::audience::{group_has_members, group_names_by_id};
 use crate::visibility::audience_groups;
-use crate::visibility::caller::{INTERNAL_LABEL, PUBLIC_LABEL, group_visibility_label};
+use crate::visibility::caller::{INTERNAL_LABEL, PUBLIC_LABEL, group_audience_label};
 
 /// Maximum number of kinds of callers that are compared.
 const MAX_COMPARED_CALLERS: usize = 100;
@@ -41,7 +41,7 @@ pub(super) async fn load_compared_agents(
         let labels = record.audience_labels();
         let audience_groups = names
             .iter()
-            .filter(|(id, _)| labels.contains(&group_visibility_label(**id)));
+            .filter(|(id, _)| labels.contains(&group_audience_label(**id)));
         let shown_to = audience_groups.map(|(_, name)| name.clone()).collect();
         let is_public = labels.iter().any(|label| label == PUBLIC_LABEL);
         let is_internal = labels.iter().any(|label| label == INTERNAL_LABEL);

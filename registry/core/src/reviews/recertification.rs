@@ -55,7 +55,7 @@ pub async fn agent_recertify(
         )));
     }
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
-    reject_unconfirmed_break_glass(&state)?;
+    require_no_unconfirmed_break_glass(&state)?;
     let holds = [Hold::CriticalChange, Hold::KeyChanged];
     let is_held = state.holds.iter().any(|hold| holds.contains(hold));
     // A rejected change leaves a hold that no review would end.
@@ -87,7 +87,7 @@ pub(super) fn reject_unserved_content(
     review: &review::Model,
 ) -> Result<()> {
     if state.agent.approved_version == Some(review.version_id) {
-        return reject_unconfirmed_break_glass(state);
+        return require_no_unconfirmed_break_glass(state);
     }
     Err(AppError::conflict(
         "This content is no longer served. Decide the review of the served content.",
@@ -96,7 +96,7 @@ pub(super) fn reject_unserved_content(
 
 /// Refuses to approve content that is served under break-glass, except by its confirmation, which never counts the
 /// account that used break-glass.
-fn reject_unconfirmed_break_glass(state: &AgentChangeState) -> Result<()> {
+fn require_no_unconfirmed_break_glass(state: &AgentChangeState) -> Result<()> {
     match state.secondary_review_ids(ReviewKind::BreakGlass).first() {
         None => Ok(()),
         Some(open) => Err(AppError::conflict(format!(

@@ -70,12 +70,12 @@ pub const INTERNAL_LABEL: &str = "internal";
 pub const CURATORS_LABEL: &str = "curators";
 
 /// The label of agents that one account may find, listed or not.
-pub fn account_visibility_label(account: Uuid) -> String {
+pub fn account_audience_label(account: Uuid) -> String {
     format!("account:{account}")
 }
 
 /// The label of agents that the members of one group may find.
-pub fn group_visibility_label(group: Uuid) -> String {
+pub fn group_audience_label(group: Uuid) -> String {
     format!("group:{group}")
 }
 
@@ -165,7 +165,7 @@ impl Caller {
     fn group_labels(&self) -> impl Iterator<Item = String> {
         let reader = self.account.iter();
         let reader = reader.filter(|account| account.has_permission(Permission::Read));
-        reader.flat_map(|account| account.groups.iter().copied().map(group_visibility_label))
+        reader.flat_map(|account| account.groups.iter().copied().map(group_audience_label))
     }
 
     /// The labels that all anonymous clients, or all accounts, have in common: they show what every one of them can
@@ -186,7 +186,7 @@ impl Caller {
             }
             own_label = account
                 .has_permission(Permission::Read)
-                .then(|| account_visibility_label(account.id));
+                .then(|| account_audience_label(account.id));
         }
         if self.has_permission(Permission::SeeAll) {
             labels.extend(own_label);

@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use crate::visibility::audience::decode_audience;
 use crate::visibility::caller::{
-    CURATORS_LABEL, Caller, INTERNAL_LABEL, PUBLIC_LABEL, account_visibility_label,
-    group_visibility_label,
+    CURATORS_LABEL, Caller, INTERNAL_LABEL, PUBLIC_LABEL, account_audience_label,
+    group_audience_label,
 };
 
 /// The listing state of an agent, which decides who sees it besides its owner and the curators.
@@ -76,13 +76,9 @@ pub fn visibility_labels(
         _ => vec![CURATORS_LABEL.to_owned()],
     };
     if listing_state == ListingState::Listed {
-        labels.extend(
-            audience_groups(agent)
-                .into_iter()
-                .map(group_visibility_label),
-        );
+        labels.extend(audience_groups(agent).into_iter().map(group_audience_label));
     }
-    labels.extend(agent.owner_id.map(account_visibility_label));
+    labels.extend(agent.owner_id.map(account_audience_label));
     let is_visible_to_registrants =
         visibility == Visibility::Public && listing_state != ListingState::Held;
     let includes_submitter = is_visible_to_registrants || agent.owner_id.is_none();
@@ -95,14 +91,14 @@ pub fn visibility_labels(
     labels.extend(
         submitter
             .filter(|submitter| Some(*submitter) != agent.owner_id)
-            .map(account_visibility_label),
+            .map(account_audience_label),
     );
     if is_visible_to_registrants {
         let existing = labels.len();
         let further = registrants.iter().copied();
         let registrant_labels: Vec<String> = further
             .filter(|account| first_registrant == Some(*account))
-            .map(account_visibility_label)
+            .map(account_audience_label)
             .filter(|label| !labels[..existing].contains(label))
             .collect();
         labels.extend(registrant_labels);
@@ -155,5 +151,5 @@ pub fn is_visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: 
     sees_all
         || own_ids
             .iter()
-            .any(|own| labels.contains(&account_visibility_label(*own)))
+            .any(|own| labels.contains(&account_audience_label(*own)))
 }

@@ -13,9 +13,9 @@ use url::Url;
 use super::wire;
 use crate::EmbedError;
 
-/// The most characters of the endpoint's own text that are passed on.
+/// Maximum number of characters of the endpoint's own text that are passed on.
 const MAX_MESSAGE_CHARS: usize = 200;
-/// The most bytes read of an error response.
+/// Maximum number of bytes read from an error response.
 const MAX_ERROR_BODY_BYTES: usize = 16 * 1024;
 /// The longest pause for a `Retry-After`: one wrong value must not disable the endpoint for days.
 const MAX_PAUSE: Duration = Duration::hours(1);

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use crate::MAX_DIMENSIONS;
 
-/// The most bytes of one vector in a response: [`MAX_DIMENSIONS`] numbers of 32 characters, each on its own line.
+/// Maximum size of one vector in a response, in bytes: [`MAX_DIMENSIONS`] numbers of 32 characters, each on its own
+/// line.
 pub const MAX_VECTOR_BYTES: usize = MAX_DIMENSIONS * 32;
 
 #[derive(Debug, Serialize)]

@@ -51,7 +51,7 @@ impl CspConnectSource {
         let is_web = matches!(url.scheme(), "http" | "https");
         let is_plain = url.username().is_empty() && url.password().is_none();
         let host = match url.host()? {
-            Host::Domain(name) => is_ascii_host(name).then(|| name.to_owned())?,
+            Host::Domain(name) => is_ascii_domain_name(name).then(|| name.to_owned())?,
             Host::Ipv4(address) => address.to_string(),
             Host::Ipv6(_) => return None,
         };
@@ -65,7 +65,7 @@ impl CspConnectSource {
     }
 }
 
-fn is_ascii_host(name: &str) -> bool {
+fn is_ascii_domain_name(name: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
             && label

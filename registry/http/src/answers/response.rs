@@ -50,11 +50,11 @@ fn to_json_bytes(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
 
 /// A changed resource as JSON, with the entity tag for the next change.
 pub fn changed_resource_response(value: &impl Serialize) -> HandlerResult {
-    Ok(changed_rendered_response(RenderedJson::render(value)?))
+    Ok(rendered_resource_response(RenderedJson::render(value)?))
 }
 
 /// Like [`changed_resource`], for a resource that is already rendered.
-pub(crate) fn changed_rendered_response(rendered: RenderedJson) -> HttpResponse {
+pub(crate) fn rendered_resource_response(rendered: RenderedJson) -> HttpResponse {
     let mut response = json_bytes_response(StatusCode::OK, rendered.body);
     if let Ok(tag) = HeaderValue::from_str(&rendered.tag) {
         response.headers_mut().insert(header::ETAG, tag);

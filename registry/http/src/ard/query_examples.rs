@@ -18,11 +18,11 @@ pub(super) fn representative_queries(card: &AgentCard, may_derive: bool) -> Vec<
         card.skills.iter().filter_map(of_turn)
     });
     let mut queries = Vec::new();
-    add_example_queries(&mut queries, examples);
+    push_fitting_queries(&mut queries, examples);
     if may_derive && queries.len() < MIN_QUERIES {
         let named = card.skills.iter().filter_map(query_from_skill_name);
         let described = card.skills.iter().filter_map(query_from_skill_description);
-        add_example_queries(&mut queries, named.chain(described));
+        push_fitting_queries(&mut queries, named.chain(described));
     }
     if queries.len() < MIN_QUERIES {
         queries.clear();
@@ -31,7 +31,7 @@ pub(super) fn representative_queries(card: &AgentCard, may_derive: bool) -> Vec<
 }
 
 /// Adds the first queries that fit and are not present yet, up to [`MAX_QUERIES`] in total.
-fn add_example_queries(queries: &mut Vec<String>, candidates: impl Iterator<Item = String>) {
+fn push_fitting_queries(queries: &mut Vec<String>, candidates: impl Iterator<Item = String>) {
     for query in candidates {
         if queries.len() == MAX_QUERIES {
             return;

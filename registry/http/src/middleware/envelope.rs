@@ -194,7 +194,7 @@ impl RequestMeta {
         let cors = self.cors.after_authentication(response.request());
         let links = response.request().app_data::<CatalogLinkHeader>().copied();
         let headers = response.headers_mut();
-        self.set_headers(status, cors, headers);
+        self.set_common_headers(status, cors, headers);
         if let Some(links) = links.filter(|_| has_html_content_type(headers)) {
             links.append_to(headers);
         }
@@ -306,7 +306,7 @@ impl RequestMeta {
         }
     }
 
-    fn set_headers(&self, status: StatusCode, cors: CorsPolicy, headers: &mut HeaderMap) {
+    fn set_common_headers(&self, status: StatusCode, cors: CorsPolicy, headers: &mut HeaderMap) {
         headers.insert(X_REQUEST_ID, self.id.clone());
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
         headers.insert(header::REFERRER_POLICY, NO_REFERRER);

@@ -38,12 +38,12 @@ const MIN_BITSET_FRACTION: u32 = 64;
 pub struct FacetPrecomputationLimits {
     /// Segments with fewer agents than this have no precomputed values.
     pub min_agents: u32,
-    /// The most values precomputed for each facet, starting with the most frequent.
+    /// Maximum number of values precomputed for each facet, starting with the most frequent.
     pub max_values: usize,
     /// Limit of values times large segments: each value has an entry of 48 bytes per large segment. With more segments
     /// fewer values are precomputed.
     pub max_postings: usize,
-    /// The most memory for bit sets, in bytes. Beyond it, postings are read.
+    /// Maximum memory for bit sets, in bytes. Beyond it, postings are read.
     pub max_bitset_bytes: usize,
     /// Approximate nanoseconds to count one value of one match. Set operations stop once they have taken as long as
     /// counting all values of all matches one by one.

@@ -13,7 +13,7 @@ pub(super) const CHUNK_SLOTS: usize = 1024;
 /// groups.
 const LANES: usize = 8;
 
-/// The most words whose bit counts are summed in bytes: each adds at most 8.
+/// Maximum number of `u64` words whose bit counts are summed in bytes: each word adds at most 8 to a byte.
 const MAX_SUMMED_WORDS: usize = 31;
 
 /// Distance of a slot that is not compared.

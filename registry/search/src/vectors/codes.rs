@@ -2,7 +2,7 @@
 
 use super::quantized::AgentVectors;
 
-/// The most codes of an agent: the whole card's, and those of the most different parts.
+/// Maximum number of codes of an agent: the whole card's, and those of the most different parts.
 pub const MAX_CODES: usize = 4;
 
 /// Number of `u64` words of a code.

@@ -12,12 +12,12 @@ const VECTOR_FILE_EXTENSION: &str = "vectors";
 
 /// A vector file, deleted when its last reader is dropped.
 #[derive(Debug)]
-pub(super) struct TemporaryVectorFile {
+pub(super) struct ProcessVectorFile {
     path: PathBuf,
     file: File,
 }
 
-impl TemporaryVectorFile {
+impl ProcessVectorFile {
     /// Creates the file, and its folder if it is missing.
     pub fn create(folder: &Path, number: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
@@ -41,7 +41,7 @@ impl TemporaryVectorFile {
     }
 }
 
-impl Drop for TemporaryVectorFile {
+impl Drop for ProcessVectorFile {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::debug!(%error, "cannot delete a vector file; the next start deletes it");

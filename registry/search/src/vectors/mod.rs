@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use chunk::{CHUNK_SLOTS, SlotChunk, VectorLocation};
-use file::TemporaryVectorFile;
+use file::ProcessVectorFile;
 use uuid::Uuid;
 
 pub use codes::MAX_CODES;
@@ -76,7 +76,7 @@ impl VectorStore {
             return Err(VectorsError::Dimensions(dimensions));
         }
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        let file = TemporaryVectorFile::create(folder, number)?;
+        let file = ProcessVectorFile::create(folder, number)?;
         Ok(Self {
             store_id: number,
             dimensions,

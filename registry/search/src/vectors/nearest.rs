@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::chunk::{CHUNK_SLOTS, NOT_COMPARED, SlotChunk};
 use super::error::VectorsError;
-use super::file::TemporaryVectorFile;
+use super::file::ProcessVectorFile;
 use super::quantized::{
     AgentSimilarity, MAX_DIMENSIONS, MAX_VECTORS, QuantizedQuery, compute_similarity,
     decode_unit_vector, vector_byte_size,
@@ -15,14 +15,14 @@ use super::quantized::{
 use super::slots::SlotBitSet;
 use super::{codes, locate_slot};
 
-/// The most candidates whose vectors are compared.
+/// Maximum number of candidates whose vectors are compared.
 pub const MAX_NEAREST: usize = 240;
 
 /// A snapshot of the vectors for one search.
 #[derive(Debug, Clone)]
 pub struct VectorSnapshot {
     pub(super) chunks: Vec<Arc<SlotChunk>>,
-    pub(super) file: Arc<TemporaryVectorFile>,
+    pub(super) file: Arc<ProcessVectorFile>,
     pub(super) dimensions: usize,
     pub(super) version: u64,
 }

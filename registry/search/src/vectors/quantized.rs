@@ -8,7 +8,7 @@ pub struct AgentVectors {
     dimensions: usize,
 }
 
-/// The most vectors of an agent: the whole card, its name and description, and its first 16 skills.
+/// Maximum number of vectors of an agent: the whole card, its name and description, and its first 16 skills.
 pub const MAX_VECTORS: usize = 18;
 pub const MAX_DIMENSIONS: usize = 4096;
 /// Bytes of a scale, a little-endian `f32`.

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::manifest::BackupManifest;
 use crate::startup::store_options;
 
-/// Most acts that are listed; all are counted. Those that bring something into force again come first.
+/// Maximum number of acts listed; all are counted. Those that bring something into force again come first.
 const MAX_LISTED_ACTS: usize = 1000;
 /// Number of events read at once.
 const EVENT_BATCH: u64 = 500;

@@ -325,7 +325,7 @@ impl IngestBatch {
 
     /// Finishes the visit: the next one is due with its earliest source, and not before the spacing allows. A visit
     /// requested in the meantime makes all sources due again.
-    pub fn finish_visit(
+    pub fn finish_domain_visit(
         &mut self,
         domain: i64,
         now: Timestamp,

@@ -186,7 +186,7 @@ async fn ingest_visit(
     }
     let manners = host_crawl_limits(context, batch, outcome);
     let mut planned = context.crawl_state.lock_visit_calendar();
-    batch.finish_visit(outcome.domain_key, now, &manners, &mut planned);
+    batch.finish_domain_visit(outcome.domain_key, now, &manners, &mut planned);
     Ok(())
 }
 

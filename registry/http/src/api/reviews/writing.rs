@@ -169,7 +169,7 @@ pub async fn review_patch(
         &precondition.0,
     )
     .await?;
-    Ok(response::changed_rendered_response(review))
+    Ok(response::rendered_resource_response(review))
 }
 
 /// Lift a hold
