@@ -14,15 +14,18 @@ pub mod cards;
 pub mod clock;
 pub mod crawler_fleet;
 pub mod database;
+pub mod database_proxy;
 pub mod event_stream;
 pub mod exchange;
 pub mod identity_provider;
 pub mod in_process_registry;
 pub mod in_process_server;
+pub mod nginx;
 pub mod origin;
 pub mod page_snippet;
 pub mod polling;
 pub mod program;
+pub mod round_robin;
 pub mod sdk;
 pub mod seeded_rng;
 pub mod serving_registry;
@@ -34,7 +37,9 @@ pub mod simulated_visits;
 pub mod static_resolver;
 pub mod tls;
 
+use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 pub(crate) use database::both_databases;
@@ -87,4 +92,17 @@ pub fn http_client() -> reqwest::Client {
         .timeout(DEADLINE)
         .build()
         .unwrap()
+}
+
+/// A port of the loopback address that was free a moment ago. It is below those that the system gives to outgoing
+/// connections, so that it is still free when its process starts again.
+pub fn free_port() -> u16 {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let offset = (std::process::id() + COUNT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        let port = 10_000 + u16::try_from(offset).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }

@@ -1,0 +1,46 @@
+//! Replicas behind a load balancer that an operator drains before a restart.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{RwLock, RwLockReadGuard};
+
+use super::api::RegistryClient;
+
+/// Replicas to which requests go in turn.
+pub struct RoundRobin {
+    /// `None` while a replica is taken out.
+    replicas: Vec<RwLock<Option<RegistryClient>>>,
+    next: AtomicUsize,
+}
+
+impl RoundRobin {
+    /// Sends requests to all of these.
+    pub fn new(replicas: impl IntoIterator<Item = RegistryClient>) -> Self {
+        let replicas = replicas.into_iter().map(|api| RwLock::new(Some(api)));
+        Self {
+            replicas: replicas.collect(),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// The replica whose turn it is, which stays in use until this is dropped.
+    pub async fn next(&self) -> RwLockReadGuard<'_, RegistryClient> {
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed) % self.replicas.len();
+            let replica = self.replicas[at].read().await;
+            if let Ok(replica) = RwLockReadGuard::try_map(replica, Option::as_ref) {
+                return replica;
+            }
+        }
+    }
+
+    /// Takes a replica out: returns when no request is on its way to it, and none will be.
+    pub async fn take_out(&self, at: usize) {
+        *self.replicas[at].write().await = None;
+    }
+
+    /// Puts a replica back.
+    pub async fn put_back(&self, at: usize, api: RegistryClient) {
+        *self.replicas[at].write().await = Some(api);
+    }
+}
