@@ -25,7 +25,7 @@ const CARDS: usize = 100;
 const CLIENTS: usize = 4;
 
 /// All entries of a list, page by page.
-async fn all(api: &RegistryClient, path: &str, member: &str) -> Vec<Value> {
+pub(crate) async fn all(api: &RegistryClient, path: &str, member: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut token = String::new();
     loop {
@@ -153,7 +153,7 @@ async fn acknowledged_writes_survive_fifty_kills() {
 }
 
 /// All registered URLs.
-async fn sources(api: &RegistryClient) -> BTreeSet<String> {
+pub(crate) async fn sources(api: &RegistryClient) -> BTreeSet<String> {
     let domains = all(api, "/v1/domains?", "domains").await;
     domains
         .iter()

@@ -62,6 +62,11 @@ pub fn required_variable(variable: &str) -> String {
     })
 }
 
+/// The number in an environment variable, or another one where it is not set.
+pub fn number_from_env(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
+}
+
 /// The path of the `a2a-registry` program under test.
 ///
 /// # Panics

@@ -27,10 +27,14 @@ impl RoundRobin {
     pub async fn next(&self) -> RwLockReadGuard<'_, RegistryClient> {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed) % self.replicas.len();
-            let replica = self.replicas[at].read().await;
-            if let Ok(replica) = RwLockReadGuard::try_map(replica, Option::as_ref) {
+            // One that is about to be taken out is not waited for.
+            let replica = self.replicas[at].try_read().ok();
+            let replica =
+                replica.and_then(|one| RwLockReadGuard::try_map(one, Option::as_ref).ok());
+            if let Some(replica) = replica {
                 return replica;
             }
+            tokio::task::yield_now().await;
         }
     }
 
