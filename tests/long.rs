@@ -3,8 +3,9 @@
 //!
 //! In the full test run this takes some seconds and checks that every request gets a response and is measured.
 //! `LONG_SECONDS=3600 LONG_AGENTS=3000 tests/run long::` runs for an hour to show whether memory grows; it ends with
-//! some minutes without requests (`LONG_IDLE_SECONDS`). After the first tenth of the time, `LONG_PERCENT=50` makes half
-//! of the requests a second that were answered in it. Give one of the two tests its whole name to run it alone.
+//! some minutes without requests (`LONG_IDLE_SECONDS`). After the first tenth of the time, `LONG_PERCENT=50` makes
+//! half of the requests a second that were answered in it. Both tests take that time: name one of them to run it
+//! alone.
 
 mod latency;
 mod load;

@@ -1,7 +1,7 @@
 //! Three processes on one PostgreSQL behind nginx, while they are killed, paused and cut off: no acknowledged write is
 //! lost, and every answer was true at its time.
 //!
-//! The full test run takes a minute for this. `SEVERAL_SECONDS=1200 tests/run several::` runs for twenty, and then also
+//! The full test run takes a minute for this. `SEVERAL_SECONDS=1200 tests/run several::` runs for twenty, and also
 //! checks that no undisturbed process is more than two seconds behind: on a machine with other work that would measure
 //! the machine. `SEVERAL_SEED` repeats the faults and acts of a run, though not their exact moments. Without nginx,
 //! writes go to the processes in turn.

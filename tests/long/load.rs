@@ -42,8 +42,8 @@ pub struct MixedLoad {
     pub answered: [AtomicU64; KINDS.len()],
     /// Response times.
     pub latencies: LatencyHistogram,
-    /// The time in microseconds from one request of a client to its next one, unless the response takes longer; 0 for as
-    /// many requests as are answered.
+    /// The time in microseconds from one request of a client to its next one, unless the response takes longer; 0 for
+    /// as many requests as are answered.
     interval: AtomicU64,
     /// Set to end the load.
     pub ended: AtomicBool,

@@ -331,7 +331,8 @@ impl Scene {
         }
     }
 
-    /// Sends a write through the proxy in front, and counts it. The answer comes with the last events before and after.
+    /// Sends a write through the proxy in front, and counts it. The answer comes with the last events before and
+    /// after.
     async fn write(
         &self,
         method: Method,
@@ -395,8 +396,8 @@ impl Scene {
         }
     }
 
-    /// Puts an agent on hold; returns whether it is, if that is known. The process that has acknowledged it must not show
-    /// the agent any more.
+    /// Puts an agent on hold; returns whether it is, if that is known. The process that has acknowledged it must not
+    /// show the agent any more.
     async fn suspend(&self, agent: Uuid) -> Option<bool> {
         let path = format!("/v1/agents/{agent}:suspend");
         let body = json!({"reason": "a test"});
