@@ -25,7 +25,7 @@ const CARDS: usize = 100;
 const CLIENTS: usize = 4;
 
 /// All entries of a list, page by page.
-pub(crate) async fn all(api: &RegistryClient, path: &str, member: &str) -> Vec<Value> {
+async fn all(api: &RegistryClient, path: &str, member: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut token = String::new();
     loop {

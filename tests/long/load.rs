@@ -57,7 +57,7 @@ impl MixedLoad {
         generator: CardGenerator,
         agents: u64,
     ) -> Self {
-        let first = replicas.next().await.search("page_size=100").await;
+        let first = replicas.next_replica().await.search("page_size=100").await;
         let hits = first["agents"].as_array().unwrap();
         let ids = hits
             .iter()
@@ -96,7 +96,7 @@ impl MixedLoad {
         let load = Arc::clone(self);
         let listening = tokio::spawn(async move {
             while !load.ended.load(Ordering::Acquire) {
-                let replica = load.replicas.next().await;
+                let replica = load.replicas.next_replica().await;
                 let mut feed = replica.open_event_stream(0).await;
                 // Reads the event stream for a second, and then opens another one.
                 let _ = timeout(Duration::from_secs(1), async {
@@ -140,7 +140,7 @@ impl MixedLoad {
             }
             _ => return self.register(turn, kind).await,
         };
-        let replica = self.replicas.next().await;
+        let replica = self.replicas.next_replica().await;
         let answer = ApiResponse::send(replica.request(Method::GET, &path)).await;
         assert!(answer.status.as_u16() < 400, "{path}: {}", answer.text());
         self.answered[kind].fetch_add(1, Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl MixedLoad {
         let origin = &self.origins[(card % self.origins.len() as u64) as usize];
         let path = format!("/{card}.json");
         origin.set_reply(&path, OriginReply::json(self.generator.card(card)));
-        let replica = self.replicas.next().await;
+        let replica = self.replicas.next_replica().await;
         replica.register(&origin.url(&path)).await;
         self.answered[kind].fetch_add(1, Ordering::Relaxed);
     }

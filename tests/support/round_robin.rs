@@ -24,7 +24,7 @@ impl RoundRobin {
     }
 
     /// The replica whose turn it is, which stays in use until this is dropped.
-    pub async fn next(&self) -> RwLockReadGuard<'_, RegistryClient> {
+    pub async fn next_replica(&self) -> RwLockReadGuard<'_, RegistryClient> {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed) % self.replicas.len();
             // One that is about to be taken out is not waited for.
