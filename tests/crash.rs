@@ -153,7 +153,7 @@ async fn acknowledged_writes_survive_fifty_kills() {
 }
 
 /// All registered URLs.
-async fn sources(api: &RegistryClient) -> BTreeSet<String> {
+pub(crate) async fn sources(api: &RegistryClient) -> BTreeSet<String> {
     let domains = all(api, "/v1/domains?", "domains").await;
     domains
         .iter()

@@ -82,6 +82,7 @@ mod review_pages;
 mod reviews;
 mod service;
 mod service_manager;
+mod several;
 mod skill_names;
 mod store;
 mod support_tests;

@@ -1,86 +1,32 @@
-//! The shipped configuration of nginx, in front of a registry (docs/operations.md#behind-a-proxy). Only its paths and
-//! ports are replaced.
+//! The shipped configuration of nginx, in front of a registry (docs/operations.md#behind-a-proxy).
 
 use std::io::Write as _;
-use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
 
 use reqwest::{Client, Method, RequestBuilder, StatusCode, Version};
 use serde_json::{Value, json};
-use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::support::nginx::{CLIENT, Nginx, NginxSite};
 use crate::support::polling::eventually;
-use crate::support::program::Program;
 use crate::support::serving_registry::ServingRegistry;
 use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
-use crate::support::tls::Authority;
-use crate::support::{DEADLINE, install_tls};
-
-const SHIPPED: &str = include_str!("../packaging/nginx/a2a-registry.conf");
-const HOST: &str = "registry.example.com";
-/// The address of the clients. The proxy and the registry are at 127.0.0.1, which alone is trusted.
-const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
-
-/// The program that `tests/run` unpacked, or an installed one: Debian keeps it out of the PATH of users.
-fn find_nginx() -> Option<PathBuf> {
-    let unpacked = std::env::var_os("A2A_REGISTRY_TEST_NGINX").map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    let installed = folders.map(|folder| folder.join("nginx"));
-    unpacked
-        .into_iter()
-        .chain(installed)
-        .find(|program| program.is_file())
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
-/// The shipped file with other names, paths and ports. Each of them must occur.
-fn adapted(folder: &Path, tls_port: u16, plain_port: u16, registry_port: u16) -> String {
-    let replacements = [
-        ("listen 443 ssl", format!("listen 127.0.0.1:{tls_port} ssl")),
-        ("listen 80;", format!("listen 127.0.0.1:{plain_port};")),
-        (
-            "/etc/ssl/certs/registry.example.com.pem",
-            folder.join("certificate.pem").display().to_string(),
-        ),
-        (
-            "/etc/ssl/private/registry.example.com.key",
-            folder.join("key.pem").display().to_string(),
-        ),
-        (
-            "server 127.0.0.1:8080",
-            format!("server 127.0.0.1:{registry_port}"),
-        ),
-    ];
-    let replace = |text: String, (from, to): (&str, String)| {
-        assert!(text.contains(from), "{from}");
-        text.replace(from, &to)
-    };
-    replacements.into_iter().fold(SHIPPED.to_owned(), replace)
-}
+use crate::support::{DEADLINE, free_port};
 
 /// A registry behind nginx.
 struct ProxiedRegistry {
     /// `None` while it is away.
     registry: Option<ServingRegistry>,
     setup: RegistrySetup,
-    _nginx: Program,
-    client: Client,
+    nginx: Nginx,
     url: String,
     plain_address: SocketAddr,
 }
 
 impl ProxiedRegistry {
-    async fn start(nginx: &Path) -> Self {
-        install_tls();
-        let [tls_port, plain_port, registry_port] = [free_port(), free_port(), free_port()];
-        let url = format!("https://{HOST}:{tls_port}");
+    async fn start(site: &NginxSite) -> Self {
+        let registry_port = free_port();
+        let url = site.url();
         let setup = RegistrySetup::with_default_config()
             .with_argument("--listen")
             .with_argument(&format!("127.0.0.1:{registry_port}"))
@@ -88,49 +34,14 @@ impl ProxiedRegistry {
                 "[server]\npublic_url = \"{url}\"\ntrusted_proxies = [\"127.0.0.1\"]"
             ));
         let registry = setup.start_without_proxy().await;
-        let folder = setup.scratch_folder();
-        let authority = Authority::new("the proxy's");
-        let (certificate, key) = authority.identity(HOST).pem();
-        std::fs::write(folder.join("certificate.pem"), certificate).unwrap();
-        std::fs::write(folder.join("key.pem"), key).unwrap();
-        let file = folder.join("a2a-registry.conf");
-        std::fs::write(&file, adapted(folder, tls_port, plain_port, registry_port)).unwrap();
-        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-        let temporary = temporary.map(|name| format!("    {name}_temp_path temp_{name};\n"));
-        let frame = format!(
-            "daemon off;\nmaster_process off;\npid nginx.pid;\nerror_log stderr notice;\nevents {{}}\nhttp {{\n    \
-             access_log off;\n{}    include {};\n}}\n",
-            temporary.concat(),
-            file.display()
-        );
-        let main = folder.join("nginx.conf");
-        std::fs::write(&main, frame).unwrap();
-        let mut command = Command::new(nginx);
-        command.arg("-p").arg(folder).arg("-c").arg(&main);
-        command.arg("-e").arg("stderr");
-        let nginx = Program::start(command);
-        let root = reqwest::Certificate::from_pem(&authority.pem()).unwrap();
-        let client = Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .tls_certs_only([root])
-            .resolve(HOST, ([127, 0, 0, 1], tls_port).into())
-            .local_address(CLIENT)
-            .build()
-            .unwrap();
-        let proxied = Self {
+        let nginx = site.start(setup.scratch_folder(), &[registry_port]).await;
+        Self {
             registry: Some(registry),
             setup,
-            _nginx: nginx,
-            client,
+            nginx,
             url,
-            plain_address: ([127, 0, 0, 1], plain_port).into(),
-        };
-        eventually("nginx answers", async || {
-            proxied.get("/livez").send().await.ok()
-        })
-        .await;
-        proxied
+            plain_address: site.plain_address(),
+        }
     }
 
     fn registry(&self) -> &ServingRegistry {
@@ -138,7 +49,7 @@ impl ProxiedRegistry {
     }
 
     fn get(&self, path: &str) -> RequestBuilder {
-        self.client.get(format!("{}{path}", self.url))
+        self.nginx.client.get(format!("{}{path}", self.url))
     }
 
     /// How the registry sees a request.
@@ -164,14 +75,14 @@ async fn read_until(stream: &mut reqwest::Response, text: &str) {
 /// One test for everything, because each part needs the same registry, proxy and certificate.
 #[tokio::test]
 async fn the_shipped_nginx_configuration_serves_a_registry() {
-    let Some(nginx) = find_nginx() else {
+    let Some(site) = NginxSite::find() else {
         // Written past the capture of the test harness, so that it is seen.
         let line = "SKIPPED: the shipped configuration of nginx is not tried, because nginx is missing \
                     (Debian's package nginx-light)";
         writeln!(std::io::stderr(), "{line}").unwrap();
         return;
     };
-    let mut proxied = ProxiedRegistry::start(&nginx).await;
+    let mut proxied = ProxiedRegistry::start(&site).await;
 
     // TLS with HTTP/2, and plain requests are sent there.
     let answer = proxied.get("/livez").send().await.unwrap();
@@ -241,6 +152,7 @@ async fn the_shipped_nginx_configuration_serves_a_registry() {
     // Too much is refused by the registry, which says what its limit is.
     let long = json!({"domain": "a".repeat(1_000_000)});
     let refused = proxied
+        .nginx
         .client
         .request(Method::POST, format!("{}/v1/domains", proxied.url))
         .bearer_auth(ADMIN_TOKEN)

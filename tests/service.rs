@@ -1,15 +1,11 @@
 //! The registry as a service: signals, its log of actions, and whether it reports in time that it is not ready.
 
-use std::sync::Arc;
-
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 
 use crate::support::api::{ApiResponse, RegistryClient};
 use crate::support::database::Database;
+use crate::support::database_proxy::{DatabaseProxy, ProxyState};
 use crate::support::in_process_registry::card_bytes;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::polling::eventually;
@@ -177,40 +173,6 @@ async fn credentials_for_other_hosts_are_never_logged() {
     assert!(leaked.is_empty(), "{leaked:?}");
 }
 
-/// A proxy between a registry and its database: forwards everything until it is broken.
-struct DatabaseProxy {
-    address: std::net::SocketAddr,
-    broken: watch::Sender<bool>,
-}
-
-impl DatabaseProxy {
-    async fn to(server: String) -> Arc<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let line = Arc::new(Self {
-            address: listener.local_addr().unwrap(),
-            broken: watch::Sender::new(false),
-        });
-        let (broken, server) = (line.broken.subscribe(), Arc::new(server));
-        tokio::spawn(async move {
-            while let Ok((mut client, _)) = listener.accept().await {
-                let (mut broken, server) = (broken.clone(), Arc::clone(&server));
-                tokio::spawn(async move {
-                    let Ok(mut there) = TcpStream::connect(server.as_str()).await else {
-                        return;
-                    };
-                    tokio::select! {
-                        _ = copy_bidirectional(&mut client, &mut there) => return,
-                        _ = broken.wait_for(|broken| *broken) => {}
-                    }
-                    // As behind a cut cable: no bytes arrive, and no error either.
-                    let _ = broken.wait_for(|broken| !*broken).await;
-                });
-            }
-        });
-        line
-    }
-}
-
 /// The value of a metric in a scrape, if it is there.
 fn sample(scrape: &str, name: &str) -> Option<f64> {
     let mut lines = scrape.lines();
@@ -222,13 +184,9 @@ fn sample(scrape: &str, name: &str) -> Option<f64> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readiness_reports_a_silent_database_in_time() {
     let database = Database::postgres().await;
-    let mut url = url::Url::parse(database.url()).unwrap();
-    let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432));
-    let line = DatabaseProxy::to(server).await;
-    url.set_host(Some("127.0.0.1")).unwrap();
-    url.set_port(Some(line.address.port())).unwrap();
+    let line = DatabaseProxy::start(database.url()).await;
     let registry = RegistrySetup::new()
-        .with_database(url.as_str())
+        .with_database(line.url())
         .with_config_lines("[server]\nmetrics_listen = \"127.0.0.1:0\"")
         .start()
         .await;
@@ -249,7 +207,7 @@ async fn readiness_reports_a_silent_database_in_time() {
     })
     .await;
     assert_eq!(sample(&well, read_only), Some(0.0));
-    line.broken.send_replace(true);
+    line.set_state(ProxyState::Silent);
     let check = |away: &Value, name: &str| {
         let checks = away["checks"].as_array().unwrap();
         checks

@@ -65,6 +65,22 @@ impl BenchRegistry {
         Self::resolving(Arc::new(EmptyResolver)).await
     }
 
+    /// A registry like [`BenchRegistry::new`]'s; with `BENCH_DATABASE=postgres` in a database of its own on the server
+    /// that `A2A_REGISTRY_TEST_POSTGRES` names.
+    pub async fn on_chosen_database() -> Self {
+        if std::env::var("BENCH_DATABASE").as_deref() != Ok("postgres") {
+            return Self::new().await;
+        }
+        let name = format!("bench_{}", SystemClock.now().unix_timestamp_nanos());
+        run_on_postgres(&format!("CREATE DATABASE {name}")).await;
+        let own = postgres_server();
+        let (server, _) = own.rsplit_once('/').unwrap();
+        Self::configured(Arc::new(EmptyResolver), |config| {
+            config.store.database = format!("{server}/{name}").into();
+        })
+        .await
+    }
+
     /// A registry like [`BenchRegistry::new`]'s, with this resolver.
     pub async fn resolving(resolver: Arc<dyn Resolver>) -> Self {
         Self::configured(resolver, |_| ()).await
@@ -310,12 +326,29 @@ impl BenchRegistry {
         (stock, ready)
     }
 
-    /// Closes the registry and removes its folder.
+    /// Closes the registry and removes its folder and its database.
     pub async fn close(self) {
         startup::close_store(&self.app.store).await;
+        let url = self.app.config().database_url();
         drop(self.app);
         drop(self.folder);
+        if url.starts_with("postgres") {
+            let (_, name) = url.rsplit_once('/').unwrap();
+            run_on_postgres(&format!("DROP DATABASE {name} WITH (FORCE)")).await;
+        }
     }
+}
+
+/// The URL of the server's own database.
+fn postgres_server() -> String {
+    std::env::var("A2A_REGISTRY_TEST_POSTGRES")
+        .expect("set A2A_REGISTRY_TEST_POSTGRES, as `tests/run --shell` does")
+}
+
+async fn run_on_postgres(statement: &str) {
+    let database = Database::connect(postgres_server()).await.unwrap();
+    database.execute_unprepared(statement).await.unwrap();
+    database.close().await.unwrap();
 }
 
 /// Sources to add to the frontier, all due.
@@ -345,8 +378,8 @@ pub async fn add_sources(database: &DatabaseConnection, sources: &NewSources<'_>
     let account = format!("(SELECT id FROM accounts WHERE name = '{account}')");
     let last_domain = last_id(database, "domains").await;
     let last_source = last_id(database, "sources").await;
-    // The number in the name of a domain, counted from the first: SQLite reads a number up to the first other character.
-    let number = format!("(CAST(substr(d.name, 2) AS INTEGER) - {first})");
+    // The number of a domain, counted from the first: their ids follow one another.
+    let number = format!("(d.id - (SELECT min(id) FROM domains WHERE id > {last_domain}))");
     for statement in [
         format!(
             "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, visit_due_at, not_before) \
@@ -357,7 +390,7 @@ pub async fn add_sources(database: &DatabaseConnection, sources: &NewSources<'_>
             "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
              cause_looks, liveness, created_at) \
              WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {urls}) \
-             SELECT d.id, 'url', 'http://' || d.name || '/' || ({first} + {number} * {urls} + n.i), 1, 0, 0, 0, 0, \
+             SELECT d.id, 'url', 'http://' || d.name || '/' || ({first} + {number} * {urls} + n.i), 1, 0, FALSE, 0, 0, \
              'new', 1 FROM domains AS d, n WHERE d.id > {last_domain}"
         ),
         // Every source that is registered has a registrant.

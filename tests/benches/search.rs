@@ -3,7 +3,8 @@
 //!
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first, which is measured too. `BENCH_SECONDS` (2) is the
 //! length of one run against the bare server, `BENCH_QUERIES` (1000) the number of distinct queries per run, and
-//! `BENCH_PAIRS` (5) the number of runs of each side, taken in turns.
+//! `BENCH_PAIRS` (5) the number of runs of each side, taken in turns. With `BENCH_DATABASE=postgres` the registry is on
+//! the server that `A2A_REGISTRY_TEST_POSTGRES` names, instead of SQLite.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -57,7 +58,7 @@ impl QuerySource {
 pub async fn run() {
     let agents = size_from_env("BENCH_AGENTS", 100_000);
     let generator = CardGenerator::new(size_from_env("BENCH_SEED", 1) as u64);
-    let stock = BenchRegistry::new().await;
+    let stock = BenchRegistry::on_chosen_database().await;
     fill(&stock, agents, generator).await;
     let options = JobOptions {
         crawl: false,

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::generator::CardGenerator;
-use crate::support::api::{ApiResponse, RegistryClient};
+use super::latency::LatencyHistogram;
+use crate::support::api::ApiResponse;
 use crate::support::origin::{Origin, OriginReply};
+use crate::support::polling::sleep_between_samples;
+use crate::support::round_robin::RoundRobin;
 
 /// Kinds of requests, in turn.
 pub const KINDS: [&str; 8] = [
@@ -30,13 +33,18 @@ const NEW_CARDS: u64 = 200;
 
 /// A load in progress.
 pub struct MixedLoad {
-    api: RegistryClient,
+    replicas: Arc<RoundRobin>,
     origins: Vec<Origin>,
     generator: CardGenerator,
     agents: u64,
     ids: Vec<String>,
     /// Number of responses of each kind.
     pub answered: [AtomicU64; KINDS.len()],
+    /// Response times.
+    pub latencies: LatencyHistogram,
+    /// The time in microseconds from one request of a client to its next one, unless the response takes longer; 0 for
+    /// as many requests as are answered.
+    interval: AtomicU64,
     /// Set to end the load.
     pub ended: AtomicBool,
 }
@@ -44,23 +52,25 @@ pub struct MixedLoad {
 impl MixedLoad {
     /// Reads the ids of the existing agents first.
     pub async fn new(
-        api: RegistryClient,
+        replicas: Arc<RoundRobin>,
         origins: Vec<Origin>,
         generator: CardGenerator,
         agents: u64,
     ) -> Self {
-        let first = api.search("page_size=100").await;
+        let first = replicas.next_replica().await.search("page_size=100").await;
         let hits = first["agents"].as_array().unwrap();
         let ids = hits
             .iter()
             .map(|hit| hit["id"].as_str().unwrap().to_owned());
         Self {
             ids: ids.collect(),
-            api,
+            replicas,
             origins,
             generator,
             agents,
             answered: Default::default(),
+            latencies: LatencyHistogram::new(),
+            interval: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         }
     }
@@ -72,15 +82,22 @@ impl MixedLoad {
             tokio::spawn(async move {
                 let mut turn = client;
                 while !load.ended.load(Ordering::Acquire) {
+                    let asked = Instant::now();
                     load.ask(turn).await;
+                    load.latencies.record(asked.elapsed());
                     turn += CLIENTS + 1;
+                    let interval = Duration::from_micros(load.interval.load(Ordering::Acquire));
+                    if let Some(rest) = interval.checked_sub(asked.elapsed()) {
+                        sleep_between_samples(rest).await;
+                    }
                 }
             })
         });
         let load = Arc::clone(self);
         let listening = tokio::spawn(async move {
             while !load.ended.load(Ordering::Acquire) {
-                let mut feed = load.api.open_event_stream(0).await;
+                let replica = load.replicas.next_replica().await;
+                let mut feed = replica.open_event_stream(0).await;
                 // Reads the event stream for a second, and then opens another one.
                 let _ = timeout(Duration::from_secs(1), async {
                     loop {
@@ -91,6 +108,19 @@ impl MixedLoad {
             }
         });
         asking.chain([listening]).collect()
+    }
+
+    /// Number of responses so far.
+    pub fn total(&self) -> u64 {
+        let counts = self.answered.iter();
+        counts.map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Limits the load to that many requests a second.
+    pub fn limit_rate(&self, per_second: f64) {
+        let interval = Duration::from_secs_f64(CLIENTS as f64 / per_second);
+        let microseconds = u64::try_from(interval.as_micros()).unwrap();
+        self.interval.store(microseconds, Ordering::Release);
     }
 
     async fn ask(&self, turn: u64) {
@@ -110,7 +140,8 @@ impl MixedLoad {
             }
             _ => return self.register(turn, kind).await,
         };
-        let answer = ApiResponse::send(self.api.request(Method::GET, &path)).await;
+        let replica = self.replicas.next_replica().await;
+        let answer = ApiResponse::send(replica.request(Method::GET, &path)).await;
         assert!(answer.status.as_u16() < 400, "{path}: {}", answer.text());
         self.answered[kind].fetch_add(1, Ordering::Relaxed);
     }
@@ -120,7 +151,8 @@ impl MixedLoad {
         let origin = &self.origins[(card % self.origins.len() as u64) as usize];
         let path = format!("/{card}.json");
         origin.set_reply(&path, OriginReply::json(self.generator.card(card)));
-        self.api.register(&origin.url(&path)).await;
+        let replica = self.replicas.next_replica().await;
+        replica.register(&origin.url(&path)).await;
         self.answered[kind].fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -14,15 +14,18 @@ pub mod cards;
 pub mod clock;
 pub mod crawler_fleet;
 pub mod database;
+pub mod database_proxy;
 pub mod event_stream;
 pub mod exchange;
 pub mod identity_provider;
 pub mod in_process_registry;
 pub mod in_process_server;
+pub mod nginx;
 pub mod origin;
 pub mod page_snippet;
 pub mod polling;
 pub mod program;
+pub mod round_robin;
 pub mod sdk;
 pub mod seeded_rng;
 pub mod serving_registry;
@@ -34,7 +37,9 @@ pub mod simulated_visits;
 pub mod static_resolver;
 pub mod tls;
 
+use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 pub(crate) use database::both_databases;
@@ -55,6 +60,11 @@ pub fn required_variable(variable: &str) -> String {
              `tests/run --shell` for a shell in which cargo finds everything."
         )
     })
+}
+
+/// The number in an environment variable, or another one where it is not set.
+pub fn number_from_env(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
 }
 
 /// The path of the `a2a-registry` program under test.
@@ -87,4 +97,17 @@ pub fn http_client() -> reqwest::Client {
         .timeout(DEADLINE)
         .build()
         .unwrap()
+}
+
+/// A port of the loopback address that was free a moment ago. It is below those that the system gives to outgoing
+/// connections, so that it is still free when its process starts again.
+pub fn free_port() -> u16 {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let offset = (std::process::id() + COUNT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        let port = 10_000 + u16::try_from(offset).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
