@@ -165,7 +165,8 @@ impl Truth {
             let near = history.iter().rev().take(12).rev();
             let near: Vec<_> = near.map(|change| (change.seq, change.value)).collect();
             return Err(format!(
-                "never true: {claim:?}, after {position:?}; the last changes: {near:?}"
+                "{}: never true: {claim:?}, after {position:?}; the last changes: {near:?}",
+                claim.source
             ));
         };
         if let Some(key) = key {
