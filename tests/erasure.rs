@@ -320,7 +320,9 @@ async fn the_command_erases_to_the_last_byte() {
     registry.register_approved(&origin.url("/a.json")).await;
     let id = registry.wait_for_hit("skill=repeat").await.summary.id;
     let domain = origin.address().to_string();
-    let data_folder = registry.setup.data_folder();
+    // The folder stays as long as this.
+    let setup = registry.setup.clone();
+    let data_folder = setup.data_folder();
     assert!(database_contains(&data_folder, secret));
     let erase = ["domain", "rm", &domain, "--erase", "--reason", "asked for"];
 

@@ -410,18 +410,24 @@ impl InProcessRegistry {
     }
 
     async fn list_reviews(&self, state: Option<ReviewState>) -> Vec<Review> {
-        let page = PageRequest {
-            page_size: Some(100),
-            ..PageRequest::default()
-        };
         let wanted = ReviewListFilter {
             state,
             ..ReviewListFilter::default()
         };
-        review_list(&self.app, &self.admin, &wanted, &page)
-            .await
-            .unwrap()
-            .reviews
+        let mut page = PageRequest {
+            page_size: Some(100),
+            ..PageRequest::default()
+        };
+        let mut reviews = Vec::new();
+        loop {
+            let list = review_list(&self.app, &self.admin, &wanted, &page).await;
+            let list = list.unwrap();
+            reviews.extend(list.reviews);
+            page.page_token = list.next_page_token;
+            if page.page_token.is_none() {
+                return reviews;
+            }
+        }
     }
 
     /// Approves the open review about an agent.
