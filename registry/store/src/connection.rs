@@ -324,7 +324,7 @@ impl Store {
     }
 
     /// Begins a read of several statements that see the database as it is now, on PostgreSQL too.
-    pub(super) async fn begin_snapshot(&self) -> Result<ReadTransaction, StoreError> {
+    pub async fn begin_snapshot(&self) -> Result<ReadTransaction, StoreError> {
         let options = TransactionOptions {
             isolation_level: self.is_postgres().then_some(IsolationLevel::RepeatableRead),
             ..TransactionOptions::default()

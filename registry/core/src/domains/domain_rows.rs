@@ -8,7 +8,7 @@ use a2a_registry_store::entity::{
     account, agent, challenge, domain, enrolled_key, fetch_attempt, owner_fingerprint, proof,
     proof_check, source,
 };
-use a2a_registry_store::{accounts, agents, domains, ownership, registrants};
+use a2a_registry_store::{Executor, accounts, agents, domains, ownership, registrants};
 use uuid::Uuid;
 
 use crate::admission::coverage::CoverageEvidence;
@@ -44,7 +44,11 @@ impl DomainRows {
     ) -> Result<Self> {
         let store = &context.store;
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
-        let sources = domains::live_sources_by_domain(store, &ids).await?;
+        // An attempt that found a catalog is not shown without the sources that the catalog brought.
+        let snapshot = store.begin_snapshot().await?;
+        let sources = domains::live_sources_by_domain(&snapshot, &ids).await?;
+        let attempts = attempts_by_source(&snapshot, &sources).await?;
+        drop(snapshot);
         let now = context.now();
         let owners: Vec<Uuid> = rows
             .iter()
@@ -58,7 +62,7 @@ impl DomainRows {
         Ok(Self {
             ended_sources,
             coverage_evidence: CoverageEvidence::load(store, rows, &sources, now).await?,
-            attempts: attempts_by_source(context, &sources).await?,
+            attempts,
             sources,
             proofs: domains::valid_proofs_by_domain(store, &ids).await?,
             challenges: ownership::challenges_by_domain(store, &ids).await?,
@@ -72,12 +76,12 @@ impl DomainRows {
 }
 
 async fn attempts_by_source(
-    context: &AppContext,
+    db: &impl Executor,
     sources: &[source::Model],
 ) -> Result<HashMap<i64, Vec<fetch_attempt::Model>>> {
     let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
     let mut attempts: HashMap<i64, Vec<fetch_attempt::Model>> = HashMap::new();
-    for row in domains::fetch_attempts_of_sources(&context.store, &ids).await? {
+    for row in domains::fetch_attempts_of_sources(db, &ids).await? {
         attempts.entry(row.source_id).or_default().push(row);
     }
     Ok(attempts)
