@@ -287,8 +287,7 @@ impl RegistryServer {
             None => None,
         };
         let metrics_listen = config.server.metrics_listen;
-        let is_https = config.server.tls_cert.is_some();
-        let scheme = if is_https { "https" } else { "http" };
+        let scheme = certificate.as_ref().map_or("http", |_| "https");
         let url = format!("{scheme}://{}", config.server.listen);
         let approve_all = config.governance.approve_all;
         let chosen = read_bootstrap_token()?;
