@@ -5,7 +5,7 @@ use crate::named_enum;
 named_enum! {
     /// The wire format of a card, determined by its form first and by the declared version second.
     ///
-    /// [`Family::as_str`] returns the stable name under which the family is stored and displayed.
+    /// [`CardFamily::as_str`] returns the stable name under which the family is stored and displayed.
     pub enum CardFamily {
         /// `0.1`: `authentication` beside `url`, or declared 0.1.
         V0_1 = "0.1",

@@ -42,7 +42,7 @@ impl Fetcher {
     /// Of the well-known paths, `agent.json` is fetched if the first response has no card, unless it is a 304 or says
     /// that the server is overloaded. If neither path has a card, the more informative failure counts.
     ///
-    /// Key sets come from the card's own origin only; [`fetch_source_with_rules`](Self::fetch_source_with_rules)
+    /// Key sets come from the card's own origin only; [`fetch_source_and_keys`](Self::fetch_source_and_keys)
     /// allows others.
     pub async fn fetch_source(&self, task: &SourceTask) -> SourceOutcome {
         self.fetch_source_and_keys(task, &KeySetRules::default())

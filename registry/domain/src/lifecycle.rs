@@ -3,7 +3,7 @@
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// The stored lifecycle state of an agent; callers see the [`effective_state`].
+    /// The stored lifecycle state of an agent; callers see the [`effective_lifecycle`].
     Lifecycle {
         /// Waits for its first approval; none of its versions is served.
         Pending = "pending",

@@ -61,7 +61,7 @@ pub struct AgentListRow {
     pub hit: Vec<u8>,
     /// The entry rendered for catalogs; empty if they do not list the agent.
     pub entry: Vec<u8>,
-    /// Its position in the order, for [`ListRequest::after`].
+    /// Its position in the order, for [`AgentListRequest::after`].
     pub position: Vec<ListSortValue>,
 }
 

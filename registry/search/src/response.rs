@@ -12,7 +12,7 @@ use super::suggestion_kind::SuggestionKind;
 /// Maximum number of values listed for a facet; [`FacetCounts::other_count`] sums up the rest.
 pub const MAX_FACET_VALUES: usize = 50;
 
-/// Maximum number of duplicates listed for a hit; [`Duplicates::count`] counts all.
+/// Maximum number of duplicates listed for a hit; [`DuplicateAgents::count`] counts all.
 pub const MAX_DUPLICATES: usize = 10;
 
 #[derive(Debug, Clone, Default)]

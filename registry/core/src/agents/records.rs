@@ -181,7 +181,7 @@ pub async fn load_agent_records(
     build_agent_records(db, AgentRows::load_with_holds_and_domains(db, rows).await?).await
 }
 
-/// Like [`load_records`], if the agents' rows are already read.
+/// Like [`load_agent_records`], if the agents' rows are already read.
 pub async fn build_agent_records(
     db: &impl Executor,
     rows: AgentRows,

@@ -79,7 +79,8 @@ pub async fn domain_show(
 }
 
 /// Records an admin's vouch for a host and one of its registrants, which makes the domain verified. The host gets no
-/// owner by it; an owner is vouched for with [`owner_vouch_set`](crate::domains::owner_vouch::owner_vouch_set).
+/// owner by it; an owner is vouched for with
+/// [`vouch_for_domain_owner`](crate::domains::owner_vouch::vouch_for_domain_owner).
 pub async fn vouch_for_domain(
     context: &AppContext,
     caller: &Caller,

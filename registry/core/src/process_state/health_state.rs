@@ -22,7 +22,8 @@ pub type WriteCheckResult = (Duration, Result<(), StoreErrorKind>);
 #[derive(Debug, Default)]
 pub struct LastWriteCheck(pub Mutex<Option<WriteCheckResult>>);
 
-/// The time of the last response of the database, in microseconds of [`AppContext::uptime`](crate::context::AppContext::uptime), which a change of the clock
+/// The time of the last response of the database, in microseconds of
+/// [`AppContext::monotonic_time`](crate::context::AppContext::monotonic_time), which a change of the clock
 /// does not affect.
 #[derive(Debug)]
 pub struct LastDatabaseContact(pub AtomicU64);

@@ -45,7 +45,7 @@ pub mod domain {
         pub wanted_at: Option<i64>,
         pub lease: Option<i64>,
         pub leased_until: Option<i64>,
-        /// The account that an admin vouches for as owner; [`Model::owner_at`] tells whether that is in force.
+        /// The account that an admin vouches for as owner; [`Model::domain_owner_at`] tells whether that is in force.
         pub vouched_owner: Option<Uuid>,
         pub vouched_since: Option<i64>,
         pub vouched_until: Option<i64>,
