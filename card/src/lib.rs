@@ -7,7 +7,7 @@
 //! 0.3.
 //!
 //! ```
-//! use a2a_card::{Family, parse_card};
+//! use a2a_card::{CardFamily, parse_card};
 //!
 //! let bytes = br#"{
 //!     "name": "Flight desk",
@@ -20,7 +20,7 @@
 //!     "skills": [{"id": "book", "name": "Book flights", "tags": ["Travel"]}]
 //! }"#;
 //! let parsed = parse_card(bytes)?;
-//! assert_eq!(parsed.family, Family::V0_3);
+//! assert_eq!(parsed.family, CardFamily::V0_3);
 //! assert_eq!(parsed.card.interfaces[0].binding, "HTTP+JSON");
 //! assert_eq!(parsed.card.interfaces[0].protocol_version.as_deref(), Some("0.3"));
 //! assert!(parsed.card.capabilities.streaming);
