@@ -172,7 +172,7 @@ impl Scene {
     }
 
     /// The agents that anyone finds, with their rounds.
-    pub async fn found_agents(&self, api: &RegistryClient) -> Option<BTreeMap<Uuid, u64>> {
+    pub async fn search_agent_rounds(&self, api: &RegistryClient) -> Option<BTreeMap<Uuid, u64>> {
         let path = "/v1/agents?sort=name&page_size=100&fields=labels";
         let (_, body) = read(api.request(Method::GET, path)).await?;
         Some(self.parse_hits(&body))
@@ -230,7 +230,7 @@ impl Scene {
         self.claims.lock().unwrap().extend(claims);
     }
 
-    fn known_agents(&self) -> Vec<Uuid> {
+    fn acknowledged_agents(&self) -> Vec<Uuid> {
         self.agents.lock().unwrap().clone()
     }
 
@@ -253,8 +253,8 @@ impl Scene {
             // While the database is away, the process does not say how far it is, but what it shows is judged.
             let low = self.measure_lag(replica).await.unwrap_or_default();
             let reader = |view| Some(Reader { replica, view });
-            let known = self.known_agents();
-            if let Some(found) = self.found_agents(api).await {
+            let known = self.acknowledged_agents();
+            if let Some(found) = self.search_agent_rounds(api).await {
                 let bounds = (low, self.last_event().await);
                 self.claim_found(&known, &found, bounds, reader("searches"));
             }
@@ -319,7 +319,7 @@ impl Scene {
         let path = "/v1/agents?sort=name&page_size=100&fields=labels";
         while self.goes_on() {
             sleep_between_samples(PAUSE).await;
-            let known = self.known_agents();
+            let known = self.acknowledged_agents();
             let answer = self.clients.send_to_any(Method::GET, path, None).await;
             let Some(FrontAnswer { status, body, .. }) = self.counted(answer) else {
                 continue;
@@ -355,7 +355,7 @@ impl Scene {
         let mut held: BTreeMap<Uuid, bool> = BTreeMap::new();
         while self.goes_on() {
             sleep_between_samples(PAUSE).await;
-            let mut own = self.known_agents();
+            let mut own = self.acknowledged_agents();
             own.retain(|agent| agent.as_u128() % WRITERS as u128 == writer as u128);
             if own.is_empty() || rng.next_below(5) == 0 {
                 self.register_next().await;
@@ -414,7 +414,7 @@ impl Scene {
         };
         let api = &self.clients.replicas[replica];
         let low = bounds.1;
-        if let Some(found) = self.found_agents(api).await {
+        if let Some(found) = self.search_agent_rounds(api).await {
             let bounds = (low, self.last_event().await);
             let round = found.get(&agent).copied();
             self.claim_agent(agent, round, bounds, None, "search after the hold");

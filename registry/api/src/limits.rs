@@ -32,6 +32,8 @@ pub const DEFAULT_TOKEN_DAYS: u32 = 90;
 pub const MAX_VOUCH_DAYS: u32 = 365;
 /// Default lifetime of an owner vouch, in days.
 pub const DEFAULT_VOUCH_DAYS: u32 = 180;
+/// Longest duration of a waiver, in days.
+pub const MAX_WAIVER_DAYS: u32 = 180;
 /// Unexpired tokens of an account.
 pub const MAX_TOKENS_PER_ACCOUNT: u64 = 100;
 /// Live sessions of an account.
@@ -139,6 +141,8 @@ schemas! {
     TokenDays = integer_schema(1, MAX_TOKEN_DAYS, Some(DEFAULT_TOKEN_DAYS));
     /// Days until an owner vouch expires.
     VouchDays = integer_schema(1, MAX_VOUCH_DAYS, Some(DEFAULT_VOUCH_DAYS));
+    /// Days until a waiver expires.
+    WaiverDays = integer_schema(1, MAX_WAIVER_DAYS, None);
     /// The roles of an account.
     RoleSet = ArrayBuilder::new()
         .items(enum_schema(Role::ALL.iter().map(|role| role.as_str())))

@@ -164,7 +164,7 @@ pub struct NewWaiver {
     #[schema(value_type = limits::Reason)]
     pub reason: String,
     /// Days until it expires.
-    #[schema(minimum = 1, maximum = 180)]
+    #[schema(value_type = limits::WaiverDays)]
     pub expires_in_days: u32,
 }
 

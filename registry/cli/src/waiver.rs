@@ -1,5 +1,6 @@
 //! `waiver`: temporary exemptions of an agent's content from a policy, each with a reason.
 
+use a2a_registry_api::limits::MAX_WAIVER_DAYS;
 use a2a_registry_api::{NewWaiver, Waiver};
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -75,7 +76,7 @@ pub struct GrantWaiverArgs {
     #[arg(long, value_name = "DIGEST")]
     digest: String,
     /// Days until it expires, at most 180
-    #[arg(long = "expires", value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=180))]
+    #[arg(long = "expires", value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_WAIVER_DAYS)))]
     expires_in_days: u32,
     /// Reason, for the log
     #[arg(long, value_name = "TEXT")]

@@ -1,7 +1,7 @@
 //! Contacts, settings, waivers and decisions: each is compared with what the registry has, and made if it is missing.
 
 use a2a_crawler::{Clock, SystemClock};
-use a2a_registry_api::limits::MAX_PAGE_SIZE;
+use a2a_registry_api::limits::{MAX_PAGE_SIZE, MAX_WAIVER_DAYS};
 use a2a_registry_api::{
     Agent, DomainPatch, DomainView, NewComment, NewWaiver, Review, ReviewDecision,
 };
@@ -16,9 +16,6 @@ use super::super::export_format::{AgentSettings, DecisionRecord, WaiverRecord, s
 use super::content::{ImportedAgent, ImportedDomain};
 use super::report::ImportResult;
 use super::{Import, describe_decision, refusal_reason};
-
-/// Longest duration of a waiver, in days.
-const MAX_WAIVER_DAYS: u32 = 180;
 
 /// What an imported decision needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

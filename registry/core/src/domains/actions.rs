@@ -228,6 +228,11 @@ pub async fn domain_recrawl(
     Ok(accepted)
 }
 
+/// The spelling of a host name under which its domain is stored.
+pub(super) fn normalize_host_name(name: &str) -> String {
+    name.trim_end_matches('.').to_lowercase()
+}
+
 /// Finds a domain that the caller may see. A missing domain takes the same reads as a hidden one, so that the response
 /// time does not reveal which it is.
 pub async fn find_visible_domain(
@@ -235,7 +240,7 @@ pub async fn find_visible_domain(
     caller: &Caller,
     name: &str,
 ) -> Result<domain::Model> {
-    let name = name.trim_end_matches('.').to_lowercase();
+    let name = normalize_host_name(name);
     let store = &context.store;
     let row = domains::domain_by_name(store, &name).await?;
     // No row has the key 0.

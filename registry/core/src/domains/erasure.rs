@@ -16,6 +16,7 @@ use crate::commit::decision_maker::check_reason;
 use crate::commit::locks::lock_domain_with_dependents;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
+use crate::domains::actions::normalize_host_name;
 use crate::domains::withdrawal::add_domain_end;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::ownership::dispute_error;
@@ -33,7 +34,7 @@ pub async fn domain_erase(
 ) -> Result<()> {
     let admin = caller.require_permission(Permission::Administer)?;
     check_reason(&request.reason)?;
-    let name = domain.trim_end_matches('.').to_lowercase();
+    let name = normalize_host_name(domain);
     let (write, live) = begin_erasure(context, &name).await?;
     let agents = erasable_agents(&write, &name, live.as_ref().map(|live| &live.row)).await?;
     if live.is_none() && agents.is_empty() {

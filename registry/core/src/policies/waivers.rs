@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use a2a_registry_api::limits::MAX_WAIVER_DAYS;
 use a2a_registry_api::{NewWaiver, Waiver, WaiverList, deserialize_nonempty_parameter};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
@@ -30,8 +31,6 @@ use crate::paging::{ListPage, PageRequest};
 use crate::reviews::approvers::{conflicted_accounts, may_decide_review, reject_excluded_decider};
 use crate::visibility::caller::Caller;
 
-/// Maximum duration of a waiver, in days.
-pub const MAX_WAIVER_DAYS: i64 = 180;
 /// Maximum number of waivers in force for one agent.
 const MAX_WAIVERS_PER_AGENT: u64 = 50;
 /// Number of waivers that are read at once.
@@ -146,8 +145,8 @@ async fn require_waivable_version(
 }
 
 fn waiver_expiry(now: Timestamp, days: u32) -> Result<Timestamp> {
-    match i64::from(days) {
-        days @ 1..=MAX_WAIVER_DAYS => Ok(now.plus_micros(days * DAY)),
+    match days {
+        1..=MAX_WAIVER_DAYS => Ok(now.plus_micros(i64::from(days) * DAY)),
         _ => Err(AppError::invalid(
             "/expires_in_days",
             format!("a waiver must end after 1 to {MAX_WAIVER_DAYS} days"),

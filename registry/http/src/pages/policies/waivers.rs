@@ -1,12 +1,12 @@
 //! Waivers page, and the forms that grant and end a waiver.
 
-use a2a_registry_api::limits::MAX_REASON;
+use a2a_registry_api::limits::{MAX_REASON, MAX_WAIVER_DAYS};
 use a2a_registry_api::{NewWaiver, Waiver};
 use a2a_registry_core::agents::agent_names::{AgentNameView, load_agent_names};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::Result;
 use a2a_registry_core::policies::waivers::{
-    MAX_WAIVER_DAYS, WaiverQuery, end_active_waiver, load_active_waiver, waiver_grant, waiver_list,
+    WaiverQuery, end_active_waiver, load_active_waiver, waiver_grant, waiver_list,
 };
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_domain::role::Permission;
