@@ -1,13 +1,13 @@
 //! Relevance of search results, compared with SQLite's FTS5 over the same texts.
 //!
 //! Real cards are read from `A2A_REGISTRY_SHARED/cards`; `BENCH_SEEDS` (5) is the number of different choices of
-//! held-out examples. `A2A_REGISTRY_TEST_MODEL` names the folder of a sentence encoder; with it every query is also
-//! run in hybrid and in semantic mode. `A2A_REGISTRY_RELEVANCE_MISSES` prints every query whose first hit is
-//! wrong.
+//! held-out examples. Every query is run in full-text, hybrid and semantic mode, with the sentence encoder in the folder
+//! that `A2A_REGISTRY_TEST_MODEL` names, else with the built-in one. `A2A_REGISTRY_RELEVANCE_MISSES` prints every query
+//! whose first hit is wrong.
 //!
 //! `BENCH_SETS` names the collections to run, separated by commas: `own`, `languages`, `held-out`, and of the questions
-//! to real cards `tuned-on` and `set-aside` (the halves of the older ones), `filters`, `short`, `messy`, `unanswerable`
-//! and `embarrassing`. `BENCH_HALF` is `tune`, `aside` or `both` (the default): whoever tunes the ranking prints
+//! to real cards `tuned-on` and `set-aside` (halves of the older ones), `filters`, `short`, `messy`, `unanswerable` and
+//! `embarrassing`. `BENCH_HALF` is `tune`, `aside` or `both` (the default): whoever tunes the ranking prints
 //! `BENCH_HALF=tune` alone, which leaves out `set-aside` and the other half of each newer set. `own`, `languages`,
 //! `held-out` and `embarrassing` have no halves.
 
@@ -31,7 +31,7 @@ use relevance_collections::{
 
 use super::report::size_from_env;
 
-/// The modes without a model and with one.
+/// The modes of a search.
 const MODES: [&str; 3] = ["lexical", "hybrid", "semantic"];
 /// Characters of a query or name in the table of embarrassing queries.
 const COLUMN_CHARS: usize = 38;
@@ -63,7 +63,7 @@ pub async fn run() {
 }
 
 /// Prints the scores of the questions to real cards, by half.
-async fn print_real(folder: &Path, model: &Option<Arc<dyn Embedder>>) {
+async fn print_real(folder: &Path, model: &Arc<dyn Embedder>) {
     let answerable = answerable_lists(folder);
     let unanswerable = unanswerable_lists();
     let wants_embarrassing = is_wanted("embarrassing");
@@ -71,8 +71,8 @@ async fn print_real(folder: &Path, model: &Option<Arc<dyn Embedder>>) {
         return;
     }
     let cards = everyday_question_cards(folder);
-    let trial = RelevanceTrial::new(&cards, model.clone()).await;
-    for mode in available_modes(model) {
+    let trial = RelevanceTrial::new(&cards, Some(Arc::clone(model))).await;
+    for mode in MODES {
         let mut all = RelevanceScore::default();
         for (title, queries) in &answerable {
             let found = trial.run_queries(queries, mode).await;
@@ -168,40 +168,31 @@ fn is_wanted(set: &str) -> bool {
     std::env::var("BENCH_SETS").map_or(true, |wanted| wanted.split(',').any(|one| one == set))
 }
 
-/// The sentence encoder for hybrid and semantic queries, if one is named.
-fn model() -> Option<Arc<dyn Embedder>> {
-    let Some(folder) = std::env::var_os("A2A_REGISTRY_TEST_MODEL") else {
-        println!(
-            "SKIPPED: A2A_REGISTRY_TEST_MODEL names no model, so queries run in full-text mode only"
-        );
-        return None;
+/// The sentence encoder for hybrid and semantic queries.
+fn model() -> Arc<dyn Embedder> {
+    let options = EncoderOptions::default();
+    let encoder = match std::env::var_os("A2A_REGISTRY_TEST_MODEL") {
+        Some(folder) => LocalEncoder::open(Path::new(&folder), options),
+        None => LocalEncoder::built_in(options),
     };
-    let encoder = LocalEncoder::open(Path::new(&folder), EncoderOptions::default()).unwrap();
+    let encoder = encoder.unwrap();
     println!(
         "model {}, SHA-256 {}",
         encoder.model_identity().name,
         encoder.model_identity().id
     );
-    Some(Arc::new(encoder))
+    Arc::new(encoder)
 }
 
-/// The modes that need no model, or all if there is one.
-fn available_modes(model: &Option<Arc<dyn Embedder>>) -> &'static [&'static str] {
-    match model {
-        Some(_) => &MODES,
-        None => &MODES[..1],
-    }
-}
-
-/// Prints the scores of several lists of queries to the same cards, in every mode that is available.
+/// Prints the scores of several lists of queries to the same cards, in every mode.
 async fn print_scores(
     cards: &[Vec<u8>],
     lists: &[(&str, &Vec<JudgedQuery>)],
-    model: &Option<Arc<dyn Embedder>>,
+    model: &Arc<dyn Embedder>,
 ) {
-    let trial = RelevanceTrial::new(cards, model.clone()).await;
+    let trial = RelevanceTrial::new(cards, Some(Arc::clone(model))).await;
     for (title, queries) in lists {
-        for mode in available_modes(model) {
+        for mode in MODES {
             let found = trial.run_queries(queries, mode).await;
             println!("{title}, {mode}\n{found}");
         }
