@@ -21,7 +21,18 @@ pub struct JudgedCollection {
 pub struct JudgedQuery {
     pub query: String,
     pub kind: String,
+    /// The half of its set; only the newer sets state it.
+    #[serde(default)]
+    pub half: Option<QueryHalf>,
     pub expect: BTreeSet<String>,
+}
+
+/// A half of a set of queries: the one that ranking may be tuned on, and the one that is set aside until the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueryHalf {
+    Tune,
+    Aside,
 }
 
 /// Our own collection: 60 agents, and 120 queries in the words of users.
@@ -59,15 +70,10 @@ pub struct RealCardQuestions {
 
 /// The real cards of a folder, and the questions to them, halved by the parity of the queries' digests.
 pub fn real_card_questions(folder: &Path) -> RealCardQuestions {
-    let mut cards: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    for (name, bytes) in named(folder) {
-        cards.entry(name).or_insert(bytes);
-    }
+    let cards = real_cards(folder);
     let queries: Vec<JudgedQuery> =
         serde_json::from_str(include_str!("real_queries.json")).unwrap();
-    for expected in queries.iter().flat_map(|judged| &judged.expect) {
-        assert!(cards.contains_key(expected), "no card of {expected:?}");
-    }
+    assert_cards_exist(&cards, &queries);
     let (tuned_on, set_aside) = queries
         .into_iter()
         .partition(|judged| is_odd(&bytes_digest(judged.query.as_bytes())));
@@ -75,6 +81,22 @@ pub fn real_card_questions(folder: &Path) -> RealCardQuestions {
         cards: cards.into_values().collect(),
         tuned_on,
         set_aside,
+    }
+}
+
+/// The real cards of a folder by name, one of each.
+pub fn real_cards(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut cards = BTreeMap::new();
+    for (name, bytes) in named(folder) {
+        cards.entry(name).or_insert(bytes);
+    }
+    cards
+}
+
+/// Checks that every agent that a query expects has a card.
+pub fn assert_cards_exist(cards: &BTreeMap<String, Vec<u8>>, queries: &[JudgedQuery]) {
+    for expected in queries.iter().flat_map(|judged| &judged.expect) {
+        assert!(cards.contains_key(expected), "no card of {expected:?}");
     }
 }
 
@@ -117,6 +139,7 @@ pub fn held_out(folder: &Path, seed: u64) -> JudgedCollection {
             collection.queries.push(JudgedQuery {
                 query,
                 kind: if is_odd(&digest) { "odd" } else { "even" }.to_owned(),
+                half: None,
                 expect: BTreeSet::from([name]),
             });
         }

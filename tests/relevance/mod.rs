@@ -1,6 +1,7 @@
 //! Relevance of search results: collections of cards and judged queries, and scores of the registry and of SQLite's
 //! FTS5 over the same texts.
 
+pub mod everyday_questions;
 pub mod fts5;
 mod judged_collections;
 
@@ -17,12 +18,12 @@ use a2a_registry_core::search;
 use a2a_registry_core::search::indexing::apply_next_events;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_embed::Embedder;
-use a2a_registry_search::query_words;
 
 use crate::bench_registry::BenchRegistry;
 
 pub use judged_collections::{
-    JudgedCollection, JudgedQuery, held_out, languages, own_collection, real_card_questions,
+    JudgedCollection, JudgedQuery, QueryHalf, held_out, languages, own_collection,
+    real_card_questions,
 };
 
 /// Number of hits that count for the reciprocal rank, and for recall.
@@ -36,6 +37,17 @@ pub struct RelevanceScore {
     pub queries: usize,
     reciprocal: f64,
     recalled: f64,
+    /// Number of queries with a right agent among the first ten hits.
+    pub answered: usize,
+    /// Number of these whose first right agent is marked as a weak match.
+    pub weakly_answered: usize,
+}
+
+/// A hit of either side; FTS5 marks none as weak.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundHit {
+    pub name: String,
+    pub is_weak: bool,
 }
 
 impl RelevanceScore {
@@ -49,13 +61,15 @@ impl RelevanceScore {
         self.recalled / self.queries.max(1) as f64
     }
 
-    fn add(&mut self, query: &JudgedQuery, hits: &[String]) {
+    fn add(&mut self, query: &JudgedQuery, hits: &[FoundHit]) {
         self.queries += 1;
-        let relevant = |name: &String| query.expect.contains(name);
+        let relevant = |hit: &FoundHit| query.expect.contains(&hit.name);
         if let Some(position) = hits.iter().take(RANKED).position(relevant) {
             self.reciprocal += 1.0 / (position + 1) as f64;
+            self.answered += 1;
+            self.weakly_answered += usize::from(hits[position].is_weak);
         }
-        let found = hits.iter().take(RECALLED).filter(|name| relevant(name));
+        let found = hits.iter().take(RECALLED).filter(|hit| relevant(hit));
         self.recalled += found.count() as f64 / query.expect.len().min(RECALLED) as f64;
     }
 }
@@ -65,6 +79,9 @@ impl RelevanceScore {
 pub struct ScoreComparison {
     /// The registry's and FTS5's.
     pub kinds: BTreeMap<String, (RelevanceScore, RelevanceScore)>,
+    /// Number of queries that the registry answered in another mode than the requested one, as it does with a text
+    /// without words, or when the encoder is late.
+    pub answered_in_other_mode: usize,
 }
 
 impl ScoreComparison {
@@ -74,6 +91,8 @@ impl ScoreComparison {
             queries: sum.queries + one.queries,
             reciprocal: sum.reciprocal + one.reciprocal,
             recalled: sum.recalled + one.recalled,
+            answered: sum.answered + one.answered,
+            weakly_answered: sum.weakly_answered + one.weakly_answered,
         };
         let kinds = self.kinds.values();
         kinds.fold(Default::default(), |(ours, theirs), (one, other)| {
@@ -106,7 +125,16 @@ impl fmt::Display for ScoreComparison {
                 theirs.recall(),
             )?;
         }
-        Ok(())
+        let (ours, _) = self.totals();
+        writeln!(
+            f,
+            "right answers marked weak: {} of {}",
+            ours.weakly_answered, ours.answered
+        )?;
+        match self.answered_in_other_mode {
+            0 => Ok(()),
+            queries => writeln!(f, "answered in another mode: {queries}"),
+        }
     }
 }
 
@@ -153,12 +181,19 @@ impl RelevanceTrial {
         let misses = std::env::var_os("A2A_REGISTRY_RELEVANCE_MISSES").is_some();
         let mut comparison = ScoreComparison::default();
         for judged in queries {
-            let ours = search(&self.stock, &judged.query, mode).await;
+            let (ours, used_mode) = self.search(&judged.query, mode).await;
+            comparison.answered_in_other_mode += usize::from(used_mode != mode);
             let theirs = self.fts5.search(&judged.query, RANKED).await;
-            let is_right = |name: &String| judged.expect.contains(name);
+            let theirs = theirs.into_iter().map(|name| FoundHit {
+                name,
+                is_weak: false,
+            });
+            let theirs: Vec<FoundHit> = theirs.collect();
+            let is_right = |hit: &FoundHit| judged.expect.contains(&hit.name);
             if misses && !ours.first().is_some_and(is_right) {
+                let names: Vec<&str> = ours.iter().map(|hit| hit.name.as_str()).collect();
                 println!(
-                    "{mode} {}: {:?}\n  wanted {:?}\n  got {ours:?}",
+                    "{mode} {}: {:?}\n  wanted {:?}\n  got {names:?}",
                     judged.kind, judged.query, judged.expect
                 );
             }
@@ -169,27 +204,27 @@ impl RelevanceTrial {
         comparison
     }
 
+    /// The first ten agents that the registry finds, best first, and the mode that it used. The search goes the whole
+    /// way that one of the API goes, so that filters in words are understood.
+    pub async fn search(&self, text: &str, mode: &str) -> (Vec<FoundHit>, String) {
+        let query = SearchQuery {
+            q: Some(text.chars().take(512).collect()),
+            page_size: Some(10),
+            mode: Some(mode.to_owned()),
+            ..SearchQuery::default()
+        };
+        let found = search::search_agents(&self.stock.app, &Caller::default(), &query)
+            .await
+            .unwrap();
+        let found: AgentList = serde_json::from_slice(&found).unwrap();
+        let hits = found.agents.into_iter().map(|hit| FoundHit {
+            name: hit.summary.name,
+            is_weak: hit.matched.weak,
+        });
+        (hits.collect(), found.mode)
+    }
+
     pub async fn close(self) {
         self.stock.close().await;
     }
-}
-
-/// The names of the agents that the registry finds, best first.
-async fn search(stock: &BenchRegistry, query: &str, mode: &str) -> Vec<String> {
-    let query = SearchQuery {
-        q: Some(query.chars().take(512).collect()),
-        page_size: Some(10),
-        mode: Some(mode.to_owned()),
-        ..SearchQuery::default()
-    };
-    let found = search::search_agents(&stock.app, &Caller::default(), &query)
-        .await
-        .unwrap();
-    let found: AgentList = serde_json::from_slice(&found).unwrap();
-    // An example without any word has no meaning to search for, and falls back to full text.
-    if query_words(query.q.as_deref().unwrap_or_default()).is_some() {
-        assert_eq!(found.mode, mode);
-    }
-    let names = found.agents.into_iter().map(|hit| hit.summary.name);
-    names.collect()
 }
