@@ -187,24 +187,20 @@ async fn a_running_server_uses_a_newly_installed_model() {
         "{output}"
     );
 
-    let installed = run_model_command(&data, &["install", MODEL]).await;
+    let installed = run_model_command(&data, &["install", MODEL, "--json"]).await;
     assert_exit(&installed, 0, "");
     let output = join_lines(&installed.stdout);
     assert!(output.contains("without a restart"), "{output}");
-    serving
-        .api
-        .wait_for_vectors("tiny-bert-of-the-tests", 2)
-        .await;
+    let output: Value = serde_json::from_str(&output).unwrap();
+    let tiny = output["model"]["name"].as_str().unwrap();
+    serving.api.wait_for_vectors(tiny, 2).await;
     search_in_mode(&serving.api, "books+flights", "semantic").await;
     let output = join_lines(&run_model_command(&data, &["status"]).await.stdout);
     let in_use: Vec<&str> = output
         .lines()
         .filter(|line| line.starts_with("yes"))
         .collect();
-    assert!(
-        in_use.len() == 1 && in_use[0].contains("tiny-bert-of-the-tests"),
-        "{output}"
-    );
+    assert!(in_use.len() == 1 && in_use[0].contains(tiny), "{output}");
     serving.stop().await;
 
     // A configuration that selects another model is reported.

@@ -1,8 +1,11 @@
 //! The progress of a model: how many agents are done, how fast it goes, and who sees what of that.
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::embeddings::embedding_progress;
 use a2a_registry_core::embeddings::model_indexer::{EmbeddingStepResult, run_embedding_step};
 use a2a_registry_core::process_state::embedding_pace::EmbeddingPace;
+use a2a_registry_core::search::is_semantic_search;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_server::maintenance;
 use time::Duration;
 
@@ -24,6 +27,11 @@ async fn progress_has_a_total_and_a_pace(url: &str) {
         registry.register_approved_card(&domain, &card).await;
     }
     registry.catch_up().await;
+    let question = SearchQuery {
+        q: Some("cash abroad".into()),
+        ..SearchQuery::default()
+    };
+    assert!(!is_semantic_search(&registry.app, &question));
     let mut embedding = open(&registry, &ScriptedEncoder::new("first", 0)).await;
     registry.advance(Duration::seconds(10));
     let step = run_embedding_step(&registry.app, &mut embedding).await;
@@ -43,6 +51,10 @@ async fn progress_has_a_total_and_a_pace(url: &str) {
         (stored.embedded, agents, stored.complete, stored.pace),
         (16, 20, false, Some(pace))
     );
+    // The answer says that it is full text, and the page why.
+    let list = registry.search_all(&Caller::default(), &question).await;
+    assert_eq!(list.mode, "lexical");
+    assert!(is_semantic_search(&registry.app, &question));
     // A process that has not got on for a minute may have ended.
     registry.advance(Duration::seconds(61));
     assert_eq!(stored_progress(&registry).await.1.pace, None);

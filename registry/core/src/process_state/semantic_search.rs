@@ -153,6 +153,12 @@ impl SemanticSearchState {
         self.serving_model.load().is_some()
     }
 
+    /// Whether a model computes the vectors of agents. Searches may use another one meanwhile.
+    pub fn is_preparing(&self) -> bool {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.iter().any(|model| !model.complete)
+    }
+
     /// Computes the semantic part of a query; `None` without a model, for a query without words, and if the encoder
     /// does not respond in time.
     pub async fn embed_query(
