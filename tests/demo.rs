@@ -94,8 +94,8 @@ async fn the_three_commands_work_as_printed() {
     assert_eq!(leftovers(&folder), Vec::<String>::new());
 }
 
-/// A question is answered by its meaning with nothing installed: the only word that it shares with a card is on that of
-/// another agent.
+/// A question is answered by its meaning with nothing installed: the only word that it shares with a card is on that
+/// of another agent.
 #[tokio::test]
 async fn a_question_is_answered_by_its_meaning() {
     let folder = TempDir::new().unwrap();

@@ -45,8 +45,8 @@ pub enum SelectedModel {
     BuiltIn,
 }
 
-/// Selects what `search.model` names. Where it is empty, an endpoint takes precedence over the current installed model,
-/// and this one over the built-in one.
+/// Selects what `search.model` names. If it is empty, an endpoint takes precedence over the current installed model, and
+/// this one over the built-in one.
 pub fn select_model(config: &Config) -> Result<SelectedModel, String> {
     let data_dir = &config.store.data_dir;
     let text = |error: ModelError| error.to_string();
@@ -83,8 +83,8 @@ pub fn describe_built_in_model() -> Result<ModelDescription, ModelError> {
     })
 }
 
-/// Opens the selected model, and the previous one if it is a different one that still exists; `None` if semantic search
-/// is turned off.
+/// Opens the selected model, and the previous one if it is a different one that still exists; `None` if semantic
+/// search is turned off.
 pub async fn open_configured_models(
     context: &AppContext,
 ) -> Result<Option<ConfiguredEmbedders>, String> {
@@ -128,8 +128,8 @@ async fn open_endpoint(context: &AppContext, config: &Config) -> Result<Arc<dyn 
     })?))
 }
 
-/// The folder of the installed model that is selected because it is the current one; `None` if the configuration or the
-/// lack of an installed model selects another, or the folder cannot be read now.
+/// The folder of the installed model that is selected because it is the current one; `None` if another model is
+/// selected, or the folder cannot be read now.
 pub fn installed_model_dir(context: &AppContext) -> Option<PathBuf> {
     let config = context.config();
     if !config.search.model.is_empty() {
