@@ -4,8 +4,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::support::program::{FinishedProgram, Program, join_lines, registry_command};
+use crate::support::api::RegistryClient;
+use crate::support::program::{
+    FinishedProgram, Program, allow_model, join_lines, registry_command,
+};
 use crate::support::serving_registry::{StatusLine, start_serving};
+use crate::support::setup::ADMIN_TOKEN;
 
 /// A demonstration whose temporary files are in a folder of its own.
 fn demo(folder: &TempDir) -> Command {
@@ -87,6 +91,37 @@ async fn the_three_commands_work_as_printed() {
     kill_process(Pid::from_raw(id).unwrap(), Signal::INT).unwrap();
     let finished = demo.wait_for_end().await;
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
+    assert_eq!(leftovers(&folder), Vec::<String>::new());
+}
+
+/// A question is answered by its meaning with nothing installed: the only word that it shares with a card is on that
+/// of another agent.
+#[tokio::test]
+async fn a_question_is_answered_by_its_meaning() {
+    let folder = TempDir::new().unwrap();
+    let mut command = demo(&folder);
+    allow_model(&mut command);
+    command.env("A2A_REGISTRY_BOOTSTRAP_TOKEN", ADMIN_TOKEN);
+    let demo = Program::start(command);
+    let question = "brings cash along when I travel abroad";
+    let line = demo.wait_for_line(question).await;
+    let (_, url) = line.split_once(" --registry ").unwrap();
+    let (url, _) = url.split_once(' ').unwrap();
+    let api = RegistryClient::new(url);
+    api.wait_for_vectors("all-MiniLM-L6-v2", 3).await;
+
+    let finished = typed(&line).await;
+    assert_eq!(finished.status.code(), Some(0), "{line}: {finished:#?}");
+    let said = join_lines(&finished.stdout);
+    let [first, second] = ["Ledger Converter", "Trip Planner"].map(|name| said.find(name));
+    assert!(first.is_some(), "{said}");
+    assert!(second.is_none() || first < second, "{said}");
+    let about = api.get("/about").await.text();
+    assert!(
+        about.contains("by words and by meaning, with the model all-MiniLM-L6-v2"),
+        "{about}"
+    );
+    assert_eq!(demo.terminate().await.status.code(), Some(0));
     assert_eq!(leftovers(&folder), Vec::<String>::new());
 }
 

@@ -3,6 +3,7 @@
 
 mod pages;
 mod program;
+mod progress;
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,5 @@
-//! The program with the tiny encoder of the tests: installing the encoder, and searching with it from the command line
-//! and on the page.
+//! The program with its built-in encoder and the tiny one of the tests: installing the latter, and searching from the
+//! command line and on the page.
 
 use std::path::Path;
 
@@ -15,6 +15,8 @@ use crate::support::program::{
 };
 use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
+/// The name of the encoder in the program.
+const BUILT_IN: &str = "all-MiniLM-L6-v2";
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny");
 
 async fn run_model_command(data: &Path, arguments: &[&str]) -> FinishedProgram {
@@ -52,6 +54,7 @@ async fn search_in_mode(api: &RegistryClient, query: &str, mode: &str) -> AgentL
 async fn searches_use_an_installed_model() {
     let setup = RegistrySetup::new()
         .with_config_lines("[search]\nembed_timeout = 10000")
+        .with_model()
         .approve_all();
     let data = setup.data_folder();
     let none = run_model_command(&data, &["status"]).await;
@@ -160,24 +163,44 @@ async fn searches_use_an_installed_model() {
     serving.stop().await;
 }
 
-/// A model that is installed while a server runs takes effect in it.
+/// With nothing installed the built-in encoder is used; a model that is installed while a server runs replaces it.
 #[tokio::test]
 async fn a_running_server_uses_a_newly_installed_model() {
-    let setup = RegistrySetup::new()
-        .with_config_lines("[search]\nembed_timeout = 10000")
-        .approve_all();
+    let setup = RegistrySetup::new().with_model().approve_all();
     let serving = setup.start().await;
     let _origin = register_two_agents(&serving.api).await;
-    // The server has no model yet.
-    serving
-        .program
-        .wait_for_line("searches are full text only")
-        .await;
-    let installed = run_model_command(&setup.data_folder(), &["install", MODEL]).await;
+    serving.api.wait_for_vectors(BUILT_IN, 2).await;
+    let found = search_in_mode(&serving.api, "who+brings+cash+along+abroad", "hybrid").await;
+    assert_eq!(found.agents[0].summary.name, "Bureau", "{found:#?}");
+    let data = setup.data_folder();
+    let output = run_model_command(&data, &["status", "--json"]).await;
+    let output: Value = serde_json::from_str(&join_lines(&output.stdout)).unwrap();
+    let model = &output["models"][0];
+    assert_eq!(
+        (&model["built_in"], &model["current"], &model["name"]),
+        (&true.into(), &true.into(), &BUILT_IN.into()),
+        "{output}"
+    );
+    assert_eq!(
+        (&output["agents"], &model["agents"]["embedded"]),
+        (&2.into(), &2.into()),
+        "{output}"
+    );
+
+    let installed = run_model_command(&data, &["install", MODEL, "--json"]).await;
     assert_exit(&installed, 0, "");
     let output = join_lines(&installed.stdout);
     assert!(output.contains("without a restart"), "{output}");
+    let output: Value = serde_json::from_str(&output).unwrap();
+    let tiny = output["model"]["name"].as_str().unwrap();
+    serving.api.wait_for_vectors(tiny, 2).await;
     search_in_mode(&serving.api, "books+flights", "semantic").await;
+    let output = join_lines(&run_model_command(&data, &["status"]).await.stdout);
+    let in_use: Vec<&str> = output
+        .lines()
+        .filter(|line| line.starts_with("yes"))
+        .collect();
+    assert!(in_use.len() == 1 && in_use[0].contains(tiny), "{output}");
     serving.stop().await;
 
     // A configuration that selects another model is reported.

@@ -109,6 +109,19 @@ impl RegistryClient {
         created["secret"].as_str().unwrap().to_owned()
     }
 
+    /// Waits until searches use a model, which has made the vectors of that many agents.
+    pub async fn wait_for_vectors(&self, model: &str, agents: usize) {
+        let status = format!("searches use {model:?}, with vectors of {agents} of {agents} agents");
+        eventually(&status, || async {
+            let readiness = self.get_as_admin("/readyz").await.expect_status(200);
+            let mut checks = readiness["checks"].as_array().unwrap().iter();
+            checks
+                .any(|check| check["detail"].as_str().unwrap().starts_with(&status))
+                .then_some(())
+        })
+        .await;
+    }
+
     /// Registers the card at a URL as the admin.
     pub async fn register(&self, card_url: &str) -> DomainView {
         let body = json!({"card_url": card_url});

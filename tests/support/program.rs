@@ -70,7 +70,11 @@ pub struct FinishedProgram {
     pub stderr: Vec<String>,
 }
 
-/// A command of the registry's own program, without the settings of the user who runs the tests.
+/// The variable with the sentence encoder of a registry.
+const MODEL_VARIABLE: &str = "A2A_REGISTRY__SEARCH__MODEL";
+
+/// A command of the registry's own program, without the settings of the user who runs the tests. Registries have no
+/// sentence encoder, unless a test uses [`allow_model`].
 pub fn registry_command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(registry_binary());
     command.args(arguments);
@@ -85,7 +89,19 @@ pub fn registry_command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>)
         "XDG_CONFIG_HOME",
         concat!(env!("CARGO_TARGET_TMPDIR"), "/no-config"),
     );
+    let first = command.as_std().get_args().next();
+    if first.is_some_and(|first| first == "serve" || first == "demo") {
+        command.env(MODEL_VARIABLE, "off");
+    }
     command
+}
+
+/// Lets a registry have the sentence encoder that its configuration and its data folder select, and gives its searches
+/// the time that encoding a query takes on a busy machine.
+pub fn allow_model(command: &mut Command) {
+    command
+        .env_remove(MODEL_VARIABLE)
+        .env("A2A_REGISTRY__SEARCH__EMBED_TIMEOUT", "10000");
 }
 
 impl Program {

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::exchange::ValidatingProxy;
-use super::program::{Program, registry_command};
+use super::program::{Program, allow_model, registry_command};
 use super::serving_registry::ServingRegistry;
 
 /// The admin token of every registry that a test starts.
@@ -27,6 +27,7 @@ pub struct RegistrySetup {
     folder: Arc<TempDir>,
     database: Option<String>,
     approve_all: bool,
+    has_model: bool,
     arguments: Vec<String>,
     configuration: String,
 }
@@ -45,6 +46,7 @@ impl RegistrySetup {
             folder: Arc::new(TempDir::new().unwrap()),
             database: None,
             approve_all: false,
+            has_model: false,
             arguments: Vec::new(),
             configuration: String::new(),
         }
@@ -61,6 +63,14 @@ impl RegistrySetup {
     #[must_use]
     pub fn approve_all(mut self) -> Self {
         self.approve_all = true;
+        self
+    }
+
+    /// Uses the sentence encoder that the configuration and the data folder select, with time for slow machines to
+    /// encode a query.
+    #[must_use]
+    pub fn with_model(mut self) -> Self {
+        self.has_model = true;
         self
     }
 
@@ -101,6 +111,9 @@ impl RegistrySetup {
         }
         if self.approve_all {
             command.arg("--approve-all");
+        }
+        if self.has_model {
+            allow_model(&mut command);
         }
         command
             .arg("--config")

@@ -9,6 +9,7 @@ use a2a_registry_api::{AgentList, Registration};
 use a2a_registry_core::config::{
     AllowPorts, Config, LogConfig, RegistrationAccess as RegistrationPolicy,
 };
+use a2a_registry_core::embeddings::models::NO_MODEL;
 use a2a_registry_demo::{SampleAgent, SampleAgents, start_sample_agents};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -30,6 +31,9 @@ const SEARCHABLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// A question that shares its only telling word with the wrong agent, and is answered by its meaning.
+const QUESTION: &str = "someone who brings cash along when I travel abroad";
+
 /// Arguments of `demo`.
 #[derive(Args, Debug, Clone)]
 pub struct DemoArgs {
@@ -50,6 +54,7 @@ pub async fn run_demo(arguments: DemoArgs, console: &Console) -> CommandResult {
         config.log.filter = "warn".to_owned();
     }
     logging::start_logging(&config.log, None)?;
+    let question = (config.search.model != NO_MODEL).then_some(QUESTION);
     let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
     let mut server = RegistryServer::start(config, ServerRoles::ALL, None)
         .await
@@ -61,7 +66,7 @@ pub async fn run_demo(arguments: DemoArgs, console: &Console) -> CommandResult {
         })?;
     let (url, token) = (server.url.clone(), server.admin_token.clone());
     let outcome = tokio::select! {
-        outcome = register_and_present_samples(&url, token, &agents, console) => outcome,
+        outcome = register_and_present_samples(&url, token, &agents, question, console) => outcome,
         ended = server.wait_for_end() => ended.and_then(|_| {
             Err(CommandError::new("the server ended unexpectedly; see its log"))
         }),
@@ -122,6 +127,7 @@ async fn register_and_present_samples(
     url: &str,
     admin_token: Option<String>,
     agents: &SampleAgents,
+    question: Option<&str>,
     console: &Console,
 ) -> Result<(), CommandError> {
     let token = match admin_token {
@@ -156,7 +162,7 @@ async fn register_and_present_samples(
         "state": "serving", "url": url, "admin_token": token, "agents": named
     });
     console.print_result(&document, || {
-        print_demo_next_steps(url, &token, agents, &agent_ids, console)
+        print_demo_next_steps(url, &token, agents, &agent_ids, question, console)
     })?;
     std::future::pending().await
 }
@@ -167,6 +173,7 @@ fn print_demo_next_steps(
     token: &str,
     agents: &SampleAgents,
     agent_ids: &[Uuid],
+    question: Option<&str>,
     console: &Console,
 ) -> Result<(), CommandError> {
     for (agent, id) in agents.agents.iter().zip(agent_ids) {
@@ -179,6 +186,9 @@ fn print_demo_next_steps(
     console.print_line("Try in another terminal:")?;
     if let (Some(agent), Some(id)) = (agents.agents.last(), agent_ids.last()) {
         console.print_line(&format!("  {program} search{options} trip"))?;
+        if let Some(question) = question.map(program_name::shell_quote) {
+            console.print_line(&format!("  {program} search{options} {question}"))?;
+        }
         console.print_line(&format!("  {program} show{options} {id}"))?;
         let text = program_name::shell_quote(agent.example);
         console.print_line(&format!("  {program} send{options} {id} {text}"))?;

@@ -1,8 +1,10 @@
 //! `model install|status`: sentence encoders in the data folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use a2a_crawler::SystemClock;
 use a2a_registry_core::config::Config;
+use a2a_registry_core::embeddings::models::{SelectedModel, describe_built_in_model, select_model};
 use a2a_registry_embed::InstalledModel;
 use a2a_registry_server::maintenance::{self, EmbeddingProgress, ModelEmbeddingProgress};
 use clap::{Args, Subcommand};
@@ -22,7 +24,7 @@ const ID_COLUMNS: usize = 16;
 pub enum ModelCommand {
     /// Check a sentence encoder, copy it into the data folder and make it the one in use
     Install(InstallModelArgs),
-    /// Show which sentence encoders are installed, and which one is in use
+    /// Show which sentence encoders there are, which one is in use, and how far it is with the agents
     Status(OfflineArgs),
 }
 
@@ -41,7 +43,10 @@ pub struct InstallModelArgs {
 struct ModelView {
     /// Whether it is in use.
     current: bool,
-    folder: PathBuf,
+    /// Whether it comes with the program.
+    built_in: bool,
+    /// Its folder, if it is installed.
+    folder: Option<PathBuf>,
     /// Whether its folder differs from what was installed; then nothing else is known.
     damaged: bool,
     #[serde(flatten)]
@@ -54,8 +59,9 @@ impl From<InstalledModel> for ModelView {
     fn from(model: InstalledModel) -> Self {
         Self {
             current: model.is_current,
+            built_in: false,
             damaged: model.description.is_none(),
-            folder: model.folder,
+            folder: Some(model.folder),
             about: model.description,
             agents: None,
         }
@@ -109,10 +115,10 @@ async fn install_model(arguments: &InstallModelArgs, console: &Console) -> Comma
 
 /// How a server that runs on this data folder will use an installed model.
 fn model_activation_note(config: &Config) -> &'static str {
-    if !config.embedding.url.is_empty() {
-        "searches still use the encoder at embedding.url; remove that key and restart the server to use this model"
-    } else if !config.search.model.is_empty() {
+    if !config.search.model.is_empty() {
         "searches still use what search.model names; remove that key and restart the server to use this model"
+    } else if !config.embedding.url.is_empty() {
+        "searches still use the encoder at embedding.url; remove that key and restart the server to use this model"
     } else {
         "a server that runs on this data folder uses it within seconds, without a restart"
     }
@@ -120,95 +126,118 @@ fn model_activation_note(config: &Config) -> &'static str {
 
 async fn print_model_status(arguments: &OfflineArgs, console: &Console) -> CommandResult {
     let config = arguments.load_config()?;
-    let data_dir = config.store.data_dir.clone();
-    let models = a2a_registry_embed::list_installed_models(&data_dir)?;
-    let outcome = CommandOutcome::done_unless_empty(&models);
-    if console.json {
-        let embedding_progress = load_embedding_progress(&config).await;
-        let models = models.into_iter().map(|model| {
-            let agents = embedding_progress
-                .as_ref()
-                .and_then(|known| find_embedding_progress(known, &model))
-                .cloned();
-            ModelView {
-                agents,
-                ..ModelView::from(model)
-            }
-        });
-        let models: Vec<_> = models.collect();
-        let agents = embedding_progress.map(|known| known.agents);
-        console.print_json(&json!({ "models": models, "agents": agents }))?;
-        return Ok(outcome);
+    let selected = select_model(&config);
+    // There is none before the first start, and none while the database does not respond.
+    let progress = maintenance::embedding_progress(&config, &SystemClock).await;
+    let progress = progress.ok();
+    let models = list_models(&config, selected.as_ref().ok(), progress.as_ref()).await?;
+    let agents = progress.map(|known| known.agents);
+    let document = json!({ "models": models, "agents": agents });
+    console.print_result(&document, || {
+        let header = [
+            "IN USE", "NAME", "ID", "NUMBERS", "TOKENS", "POOLING", "SIZE", "AGENTS",
+        ];
+        let rows: Vec<_> = models
+            .iter()
+            .map(|model| model_row(console, model, agents))
+            .collect();
+        table::print_table(console, &header, &rows)?;
+        selected_model_note(&selected, &models)
+            .into_iter()
+            .try_for_each(|line| console.print_line(line))
+    })?;
+    match selected {
+        // What searches are to use is damaged or unknown. A program reads that from the document.
+        Err(error) if !console.json => Err(CommandError::new(error)),
+        _ => Ok(CommandOutcome::Done),
     }
-    if models.is_empty() {
-        console.print_line(
-            "no sentence encoder is installed; a2a-registry model install FOLDER installs one",
-        )?;
-        return Ok(outcome);
-    }
-    let embedding_progress = load_embedding_progress(&config).await;
-    let header = [
-        "IN USE", "NAME", "ID", "NUMBERS", "TOKENS", "POOLING", "SIZE", "AGENTS",
-    ];
-    let rows: Vec<_> = models
-        .iter()
-        .map(|model| model_row(console, model, embedding_progress.as_ref()))
-        .collect();
-    table::print_table(console, &header, &rows)?;
-    // The model in use cannot be used if it is damaged or unknown.
-    a2a_registry_embed::find_current_model(&data_dir)?;
-    Ok(outcome)
 }
 
-/// Progress of the encoders from the database; `None` if there is none yet, or it does not respond.
-async fn load_embedding_progress(config: &Config) -> Option<EmbeddingProgress> {
-    maintenance::embedding_progress(config).await.ok()
+/// The installed models, and then the built-in one.
+async fn list_models(
+    config: &Config,
+    selected: Option<&SelectedModel>,
+    progress: Option<&EmbeddingProgress>,
+) -> Result<Vec<ModelView>, CommandError> {
+    let installed = a2a_registry_embed::list_installed_models(&config.store.data_dir)?;
+    let mut models: Vec<ModelView> = installed
+        .into_iter()
+        .map(|model| {
+            let is_selected = |other: &InstalledModel| other.folder == model.folder;
+            let current =
+                matches!(selected, Some(SelectedModel::Installed(other)) if is_selected(other));
+            ModelView {
+                current,
+                ..ModelView::from(model)
+            }
+        })
+        .collect();
+    let built_in = tokio::task::spawn_blocking(describe_built_in_model)
+        .await
+        .map_err(|error| CommandError::new(format!("the built-in model: {error}")))??;
+    models.push(ModelView {
+        current: selected == Some(&SelectedModel::BuiltIn),
+        built_in: true,
+        folder: None,
+        damaged: false,
+        about: Some(built_in),
+        agents: None,
+    });
+    for model in &mut models {
+        model.agents = find_embedding_progress(progress, model).cloned();
+    }
+    Ok(models)
 }
 
 fn find_embedding_progress<'a>(
-    embedding_progress: &'a EmbeddingProgress,
-    model: &InstalledModel,
+    progress: Option<&'a EmbeddingProgress>,
+    model: &ModelView,
 ) -> Option<&'a ModelEmbeddingProgress> {
-    let id = &model.description.as_ref()?.id;
-    embedding_progress
-        .models
-        .iter()
-        .find(|known| known.id == *id)
+    let id = &model.about.as_ref()?.id;
+    progress?.models.iter().find(|known| known.id == *id)
 }
 
-/// Number of agents that are done.
-fn format_embedding_progress(
-    embedding_progress: Option<&EmbeddingProgress>,
-    model: &InstalledModel,
-) -> String {
-    match embedding_progress
-        .and_then(|known| Some((known.agents, find_embedding_progress(known, model)?)))
-    {
-        None => "not begun".to_owned(),
-        Some((
-            _,
-            ModelEmbeddingProgress {
-                embedded,
-                complete: true,
-                ..
-            },
-        )) => format!("{embedded}, all"),
-        Some((agents, ModelEmbeddingProgress { embedded, .. })) => {
-            format!("{embedded} of {agents}")
+/// A line below the table where it does not say what searches use, or that another model can be installed.
+fn selected_model_note(
+    selected: &Result<SelectedModel, String>,
+    models: &[ModelView],
+) -> Option<&'static str> {
+    match selected {
+        Ok(SelectedModel::Off) => {
+            Some("searches are full text only, because search.model is \"off\"")
         }
+        Ok(SelectedModel::Endpoint) => Some("searches use the encoder at embedding.url"),
+        Ok(SelectedModel::BuiltIn) if models.len() == 1 => {
+            Some("a2a-registry model install FOLDER installs another one")
+        }
+        _ => None,
     }
 }
 
-fn model_row(
-    console: &Console,
-    model: &InstalledModel,
-    embedding_progress: Option<&EmbeddingProgress>,
-) -> Vec<String> {
-    let in_use = if model.is_current { "yes" } else { "" }.to_owned();
-    let Some(about) = &model.description else {
-        let folder = model.folder.display().to_string();
-        let damaged = format!("damaged: {folder}");
-        return vec![in_use, damaged];
+/// Number of agents that are done, of `agents` in all.
+fn format_embedding_progress(
+    progress: Option<&ModelEmbeddingProgress>,
+    agents: Option<u64>,
+) -> String {
+    let Some(progress) = progress else {
+        return "not begun".to_owned();
+    };
+    let embedded = progress.embedded;
+    if progress.complete {
+        return format!("{embedded}, all");
+    }
+    let counts = format!("{embedded} of {}", agents.unwrap_or(embedded));
+    match &progress.pace {
+        None => counts,
+        Some(pace) => format!("{counts}, {}", pace.text()),
+    }
+}
+
+fn model_row(console: &Console, model: &ModelView, agents: Option<u64>) -> Vec<String> {
+    let in_use = if model.current { "yes" } else { "" }.to_owned();
+    let Some(about) = &model.about else {
+        let folder = model.folder.as_deref().unwrap_or(Path::new(""));
+        return vec![in_use, format!("damaged: {}", folder.display())];
     };
     vec![
         in_use,
@@ -220,8 +249,11 @@ fn model_row(
         about.dimensions.to_string(),
         about.max_length.to_string(),
         about.pooling.as_str().to_owned(),
-        format_megabytes(about.bytes),
-        format_embedding_progress(embedding_progress, model),
+        match model.built_in {
+            true => "built in".to_owned(),
+            false => format_megabytes(about.bytes),
+        },
+        format_embedding_progress(model.agents.as_ref(), agents),
     ]
 }
 

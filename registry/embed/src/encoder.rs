@@ -11,6 +11,7 @@ use super::job_pool::{JobPool, single_thread_pool};
 use super::model::LoadedModel;
 use super::model_folder::{ModelFiles, SymlinkPolicy};
 use super::pooling::Pooling;
+use super::thread_priority::lower_thread_priority;
 use super::{EmbedError, Embedder, MAX_TEXTS_PER_CALL, ModelIdentity, TextKind};
 
 /// Options of a local encoder. Queries and cards have separate threads, so a query never waits for cards.
@@ -68,6 +69,9 @@ impl LocalEncoder {
                 threads.min(MAX_THREADS),
                 max_waiting.min(MAX_WAITING_REQUESTS),
                 move |(texts, kind): EncodeRequest, is_abandoned| {
+                    if kind == TextKind::Card {
+                        lower_thread_priority();
+                    }
                     model.encode(&texts, kind, is_abandoned)
                 },
             )

@@ -22,6 +22,7 @@ mod model_folder;
 mod pooling;
 mod prompts;
 mod row_ops;
+mod thread_priority;
 mod tokenizer;
 mod weights;
 

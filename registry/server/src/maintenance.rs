@@ -1,18 +1,21 @@
 //! Maintenance of a data folder and database that no server is using.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use a2a_crawler::Clock;
 use a2a_registry_core::accounts::bootstrap;
 use a2a_registry_core::accounts::reserved_names::{RESERVED_NAME_NOTICE, reserved_names_in_use};
 use a2a_registry_core::config::Config;
 use a2a_registry_core::data_dir::DataDir;
+use a2a_registry_core::embeddings::embedded_texts::LAYOUT_PREFIX;
 use a2a_registry_core::error::StartError;
 use a2a_registry_core::health::received_request::DATABASE_ID_SETTING;
 use a2a_registry_core::network::NetworkAccess;
+use a2a_registry_core::process_state::embedding_pace::EmbeddingPace;
 use a2a_registry_core::search::indexing::rebuild_index;
 use a2a_registry_domain::identifiers::Entropy;
-use a2a_registry_domain::timestamp::{SECOND, Timestamp};
+use a2a_registry_domain::timestamp::{MINUTE, SECOND, Timestamp};
 use a2a_registry_store::settings::setting_value;
 use a2a_registry_store::{
     SchemaState, Store, StoreError, StoreErrorKind, StoreOptions, agents, vectors, versions,
@@ -226,8 +229,12 @@ pub async fn find_reserved_names(config: &Config) -> Result<Vec<String>, StartEr
     Ok(names.into_iter().map(sentence).collect())
 }
 
+/// A model whose first pass recorded no work for this long is not being worked on.
+const STALLED_AFTER: i64 = MINUTE;
+
 #[derive(Debug, Clone, Default)]
 pub struct EmbeddingProgress {
+    /// Number of agents that are to have vectors.
     pub agents: u64,
     pub models: Vec<ModelEmbeddingProgress>,
 }
@@ -236,38 +243,66 @@ pub struct EmbeddingProgress {
 pub struct ModelEmbeddingProgress {
     #[serde(skip)]
     pub id: String,
+    /// Number of agents whose vectors are current.
     pub embedded: u64,
     /// Whether every agent has its vectors, so that searches can use the encoder.
     pub complete: bool,
+    /// How fast a server computes them; `None` if they are complete, or none does.
+    pub pace: Option<EmbeddingPace>,
     /// Similarity cutoff, once calibrated.
     pub cutoff: Option<f64>,
 }
 
 /// Reads the progress of sentence encoders from the database, without changing anything.
-pub async fn embedding_progress(config: &Config) -> Result<EmbeddingProgress, StartError> {
+pub async fn embedding_progress(
+    config: &Config,
+    clock: &dyn Clock,
+) -> Result<EmbeddingProgress, StartError> {
     let to_start_error = |error| database_unusable_error(config, &error);
     let store = Store::connect(&read_only_options(config))
         .await
         .map_err(to_start_error)?;
-    let progress = load_embedding_progress(&store).await;
+    let progress = load_embedding_progress(&store, clock.now().into()).await;
     store.close().await.map_err(to_start_error)?;
     progress.map_err(to_start_error)
 }
 
-async fn load_embedding_progress(store: &Store) -> Result<EmbeddingProgress, StoreError> {
+async fn load_embedding_progress(
+    store: &Store,
+    now: Timestamp,
+) -> Result<EmbeddingProgress, StoreError> {
     let mut progress = EmbeddingProgress {
-        agents: agents::agent_count(store).await?,
+        agents: agents::indexed_agent_count(store).await?,
         models: Vec::new(),
     };
     for row in vectors::embedding_models(store).await? {
+        let embedded = vectors::current_vector_count(store, &row.id, LAYOUT_PREFIX).await?;
+        let is_renewed = embedded < vectors::vectorized_agent_count(store, &row.id).await?;
+        let complete = row.completed_at.is_some();
+        let is_stalled = now.0.saturating_sub(row.used_at) > STALLED_AFTER;
+        // When the renewal of older vectors began is not recorded.
+        let pace = match complete || is_stalled || is_renewed {
+            true => None,
+            false => EmbeddingPace::estimate(
+                embedded,
+                micros_between(row.created_at, row.used_at),
+                progress.agents.saturating_sub(embedded),
+            ),
+        };
         progress.models.push(ModelEmbeddingProgress {
-            embedded: vectors::vectorized_agent_count(store, &row.id).await?,
-            complete: row.completed_at.is_some(),
+            embedded,
+            complete,
+            pace,
             cutoff: row.cutoff,
             id: row.id,
         });
     }
     Ok(progress)
+}
+
+/// The time between two timestamps in microseconds; zero if the second one is the earlier.
+fn micros_between(from: i64, to: i64) -> Duration {
+    Duration::from_micros(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
 }
 
 /// Options that open the database without creating a missing one.

@@ -26,8 +26,16 @@ pub async fn agents_by_ids(
     rows_where_in(db, lock_for_update(db, query), agent::Column::Id, ids).await
 }
 
-pub async fn agent_count(db: &impl Executor) -> Result<u64, StoreError> {
-    Ok(agent::Entity::find().count(db.connection()).await?)
+/// Number of agents that an index contains: those that have a card and are not retired.
+pub async fn indexed_agent_count(db: &impl Executor) -> Result<u64, StoreError> {
+    let has_card = Condition::any()
+        .add(agent::Column::ApprovedVersion.is_not_null())
+        .add(agent::Column::NewestVersion.is_not_null());
+    Ok(agent::Entity::find()
+        .filter(agent::Column::RetiredAt.is_null())
+        .filter(has_card)
+        .count(db.connection())
+        .await?)
 }
 
 /// The agents that an account owns or has submitted, newest first.

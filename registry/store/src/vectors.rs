@@ -69,6 +69,19 @@ pub async fn vectorized_agent_count(db: &impl Executor, model: &str) -> Result<u
         .await?)
 }
 
+/// Number of agents with a model's vectors whose text digest starts with `begin`.
+pub async fn current_vector_count(
+    db: &impl Executor,
+    model: &str,
+    begin: &str,
+) -> Result<u64, StoreError> {
+    Ok(agent_vectors::Entity::find()
+        .filter(agent_vectors::Column::ModelId.eq(model))
+        .filter(agent_vectors::Column::TextDigest.like(format!("{begin}%")))
+        .count(db.connection())
+        .await?)
+}
+
 impl Store {
     pub async fn get_or_insert_model(
         &self,

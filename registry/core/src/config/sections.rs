@@ -259,7 +259,9 @@ section! {
         pub writer_megabytes: usize = 64,
         /// Megabytes of the cache of search results. From 0 to 65536.
         pub cache_megabytes: u64 = 64,
-        /// The installed sentence encoder to use, by its folder or identifier. Empty: the current one; "off": none.
+        /// The sentence encoder to use: "off" for none, "built-in" for the one in the program, or the folder or
+        /// identifier of an installed one. Empty: the endpoint of `[embedding]` if there is one, else the current
+        /// installed one, else the built-in one.
         pub model: String,
         /// Milliseconds that a search waits for the vector of its query, before it falls back to full text only.
         /// From 1 to 10000.

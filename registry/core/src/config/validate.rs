@@ -189,7 +189,10 @@ fn check_search_config(search: &SearchConfig, mut push_error: impl FnMut(String)
         push_error("search.embed_rate must be between 0 and 1000000".into());
     }
     if search.model.contains(['/', '\\']) || search.model.starts_with('.') {
-        push_error("search.model must be the name of one folder, an identifier or \"off\"".into());
+        push_error(
+            "search.model must be \"off\", \"built-in\", the name of one folder, or an identifier"
+                .into(),
+        );
     }
     if !(1..=10_000).contains(&search.embed_timeout) {
         push_error("search.embed_timeout must be between 1 and 10000 milliseconds".into());

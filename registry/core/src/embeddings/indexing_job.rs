@@ -51,7 +51,7 @@ pub fn start_embedding_job(
     }
 }
 
-/// Runs the models of the configuration and the data folder, and switches when the data folder names another one: a
+/// Runs the models that configuration and data folder select, and switches when the data folder names another one: a
 /// model installed while this process runs takes effect.
 async fn run_installed_models(context: &Arc<AppContext>) {
     loop {
@@ -84,9 +84,7 @@ async fn open_embedders_with_retry(context: &AppContext) -> Option<ConfiguredEmb
         match models::open_configured_models(context).await {
             Ok(embedders) => {
                 if embedders.is_none() {
-                    tracing::info!(
-                        "no sentence encoder is installed, so searches are full text only; `a2a-registry model install FOLDER` adds semantic search"
-                    );
+                    tracing::info!("search.model is \"off\", so searches are full text only");
                 }
                 return embedders;
             }

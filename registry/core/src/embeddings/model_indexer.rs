@@ -27,6 +27,7 @@ use crate::embeddings::vector_encoding::{
     write_vectors,
 };
 use crate::error::{AppError, Result};
+use crate::process_state::embedding_pace::EmbeddingPace;
 use crate::process_state::semantic_search::{ModelProgress, ServingModel};
 use crate::visibility::caller::Caller;
 
@@ -60,6 +61,12 @@ pub struct ModelIndexer {
     calibrate_from: Duration,
     /// Whether there are vectors of another text layout, which the first pass replaces.
     has_outdated_vectors: bool,
+    /// Number of these that are not replaced yet.
+    outdated_left: u64,
+    /// Number of agents whose vectors this process has computed in the first pass, which it joined at that time since
+    /// its start.
+    computed: u64,
+    first_pass_from: Duration,
     /// Whether every agent had such vectors, so that they serve until the pass ends.
     serves_outdated_vectors: bool,
 }
@@ -116,12 +123,14 @@ pub async fn open_model_indexer(
         .record_model_use(&row.id, context.now().0)
         .await?;
     let vectors = Arc::new(VectorStore::create(&vectors_dir(context), dimensions)?);
-    let (mut after, mut outdated) = (None, false);
+    let (mut after, mut outdated_count) = (None, 0_u64);
     loop {
         let rows_chunk = rows::vectors_page(&context.store, &row.id, after).await?;
         let Some(last) = rows_chunk.last() else { break };
         after = Some(last.agent_id);
-        outdated |= rows_chunk.iter().any(has_outdated_text_layout);
+        for row in &rows_chunk {
+            outdated_count += u64::from(has_outdated_text_layout(row));
+        }
         write_vectors(
             &vectors,
             rows_chunk
@@ -131,6 +140,7 @@ pub async fn open_model_indexer(
         )
         .await?;
     }
+    let outdated = outdated_count > 0;
     // The previous vectors are searched until all are renewed.
     let serves_outdated = outdated && row.completed_at.is_some();
     if outdated {
@@ -143,6 +153,9 @@ pub async fn open_model_indexer(
         has_erased_vectors: false,
         calibrate_from: Duration::ZERO,
         has_outdated_vectors: outdated,
+        outdated_left: outdated_count,
+        computed: 0,
+        first_pass_from: context.monotonic_time(),
         serves_outdated_vectors: serves_outdated,
         embedder,
         vectors,
@@ -255,9 +268,12 @@ async fn embed_next_agents(
             .collect(),
     )
     .await?;
+    indexer.computed += u64::from(count);
+    indexer.outdated_left = indexer.outdated_left.saturating_sub(count.into());
     match last {
         Some(last) => indexer.model_row.walked_to = Some(last),
         None => {
+            indexer.outdated_left = 0;
             indexer.model_row.completed_at = Some(context.now().0);
             publish_model(context, indexer);
         }
@@ -398,6 +414,7 @@ pub fn publish_model(context: &AppContext, indexer: &ModelIndexer) {
             .semantic_search
             .serving_model
             .store(Some(Arc::new(ServingModel {
+                model_id: indexer.model_id().into(),
                 embedder: Arc::clone(&indexer.embedder),
                 vectors: Arc::clone(&indexer.vectors),
                 cutoff: indexer.cutoff().unwrap_or(calibration::DEFAULT_CUTOFF),
@@ -407,10 +424,24 @@ pub fn publish_model(context: &AppContext, indexer: &ModelIndexer) {
 }
 
 fn report_model_progress(context: &AppContext, indexer: &ModelIndexer) {
+    let agents = u64::try_from(indexer.vectors.agent_count()).unwrap_or(u64::MAX);
+    let agents = agents.saturating_sub(indexer.outdated_left);
+    // The index may be a little behind.
+    let total = context.index.num_agents().max(agents);
+    let elapsed = context
+        .monotonic_time()
+        .saturating_sub(indexer.first_pass_from);
+    let pace = match indexer.is_complete() {
+        true => None,
+        false => EmbeddingPace::estimate(indexer.computed, elapsed, total - agents),
+    };
     context.semantic_search.set_progress(ModelProgress {
         model: indexer.model_row.id.clone(),
         name: indexer.model_row.name.clone(),
-        agents: indexer.vectors.agent_count(),
+        agents,
+        total,
+        complete: indexer.is_complete(),
+        pace,
         memory: indexer.vectors.byte_size(),
         cutoff: indexer.cutoff(),
         serving: indexer.is_complete() || indexer.serves_outdated_vectors,

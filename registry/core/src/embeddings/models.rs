@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use a2a_registry_embed::{
-    Embedder, EncoderOptions, EndpointOpenError, InstalledModel, RemoteEncoder, find_current_model,
-    list_installed_models,
+    Embedder, EncoderOptions, EndpointOpenError, InstalledModel, LocalEncoder, ModelDescription,
+    ModelError, RemoteEncoder, find_current_model, list_installed_models,
 };
 
+use crate::config::Config;
 use crate::context::AppContext;
 use crate::embeddings::model_indexer::previous_model_id;
 
@@ -23,45 +24,82 @@ pub enum ModelSource {
     /// No model: searches are full text only.
     #[default]
     None,
-    /// The models of configuration and data folder, if there are any.
+    /// The models that configuration and data folder select.
     Configured,
     Given(ConfiguredEmbedders),
 }
 
-/// The configuration value that disables models.
-const NO_MODEL: &str = "off";
+/// The value of `search.model` that turns semantic search off.
+pub const NO_MODEL: &str = "off";
+/// The value of `search.model` that selects the model in the program, whatever is installed.
+pub const BUILT_IN_MODEL: &str = "built-in";
 
-/// Opens the configured model, and the previous one if it is a different one that still exists; `None` if no model is
-/// configured. An endpoint takes precedence over an installed model.
+/// The model that configuration and data folder select.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SelectedModel {
+    /// Semantic search is turned off.
+    Off,
+    /// The one at the endpoint of `[embedding]`.
+    Endpoint,
+    Installed(InstalledModel),
+    BuiltIn,
+}
+
+/// Selects what `search.model` names. If it is empty, an endpoint takes precedence over the current installed model, and
+/// this one over the built-in one.
+pub fn select_model(config: &Config) -> Result<SelectedModel, String> {
+    let data_dir = &config.store.data_dir;
+    let text = |error: ModelError| error.to_string();
+    match config.search.model.as_str() {
+        NO_MODEL => Ok(SelectedModel::Off),
+        BUILT_IN_MODEL => Ok(SelectedModel::BuiltIn),
+        "" if !config.embedding.url.is_empty() => Ok(SelectedModel::Endpoint),
+        "" => {
+            let current = find_current_model(data_dir).map_err(text)?;
+            Ok(current.map_or(SelectedModel::BuiltIn, SelectedModel::Installed))
+        }
+        name => {
+            let all = list_installed_models(data_dir).map_err(text)?;
+            let found = all.into_iter().find(|model| is_model_named(model, name));
+            found.map(SelectedModel::Installed).ok_or_else(|| {
+                format!("search.model: the model {name:?} is not installed; `a2a-registry model status` \
+                     lists the installed ones")
+            })
+        }
+    }
+}
+
+/// Describes the built-in model, which takes no space in the data folder. Blocks while it is opened.
+pub fn describe_built_in_model() -> Result<ModelDescription, ModelError> {
+    let encoder = LocalEncoder::built_in(EncoderOptions::default())?;
+    let identity = encoder.model_identity();
+    Ok(ModelDescription {
+        id: identity.id.clone(),
+        name: identity.name.clone(),
+        dimensions: identity.dimensions,
+        max_length: encoder.max_card_tokens(),
+        pooling: encoder.pooling(),
+        bytes: 0,
+    })
+}
+
+/// Opens the selected model, and the previous one if it is a different one that still exists; `None` if semantic
+/// search is turned off.
 pub async fn open_configured_models(
     context: &AppContext,
 ) -> Result<Option<ConfiguredEmbedders>, String> {
     let config = context.config();
-    let configured_embedder: Arc<dyn Embedder> = if config.embedding.url.is_empty() {
-        match configured_model(context)? {
-            Some(model) => open_installed_model(model).await?,
-            None => return Ok(None),
-        }
-    } else {
-        let options = config.embedding.read_endpoint_options()?;
-        let opened = RemoteEncoder::open(
-            &options,
-            Arc::clone(&context.network.resolver),
-            context.clock(),
-        )
-        .await;
-        Arc::new(opened.map_err(|error| match error {
-            EndpointOpenError::Configuration(text) => format!("embedding.{text}"),
-            EndpointOpenError::Trial(_) => error.to_string(),
-        })?)
+    let selected = select_model(&config)?;
+    let is_built_in = selected == SelectedModel::BuiltIn;
+    let configured = match selected {
+        SelectedModel::Off => return Ok(None),
+        SelectedModel::Endpoint => open_endpoint(context, &config).await?,
+        SelectedModel::Installed(model) => open_installed_model(model).await?,
+        SelectedModel::BuiltIn => open_built_in_model().await?,
     };
-    let previous_embedder = match open_previous_model(
-        context,
-        &configured_embedder.model_identity().id,
-    )
-    .await
-    {
-        Ok(former) => former,
+    let configured_id = &configured.model_identity().id;
+    let previous = match open_previous_model(context, configured_id, is_built_in).await {
+        Ok(previous) => previous,
         Err(error) => {
             tracing::warn!(
                 error,
@@ -71,37 +109,35 @@ pub async fn open_configured_models(
         }
     };
     Ok(Some(ConfiguredEmbedders {
-        configured: configured_embedder,
-        previous: previous_embedder,
+        configured,
+        previous,
     }))
 }
 
-/// The folder of the installed model in use; `None` if an endpoint or no model is configured, or the folder cannot be
-/// read now.
-pub fn installed_model_dir(context: &AppContext) -> Option<PathBuf> {
-    let config = context.config();
-    if !config.embedding.url.is_empty() || !config.search.model.is_empty() {
-        return None;
-    }
-    let model = find_current_model(&config.store.data_dir).ok()??;
-    Some(model.folder)
+async fn open_endpoint(context: &AppContext, config: &Config) -> Result<Arc<dyn Embedder>, String> {
+    let options = config.embedding.read_endpoint_options()?;
+    let opened = RemoteEncoder::open(
+        &options,
+        Arc::clone(&context.network.resolver),
+        context.clock(),
+    )
+    .await;
+    Ok(Arc::new(opened.map_err(|error| match error {
+        EndpointOpenError::Configuration(text) => format!("embedding.{text}"),
+        EndpointOpenError::Trial(_) => error.to_string(),
+    })?))
 }
 
-/// The installed model that is configured, or the current one.
-fn configured_model(context: &AppContext) -> Result<Option<InstalledModel>, String> {
-    let data_dir = &context.config().store.data_dir;
-    let text = |error: a2a_registry_embed::ModelError| error.to_string();
-    match context.config().search.model.as_str() {
-        NO_MODEL => Ok(None),
-        "" => find_current_model(data_dir).map_err(text),
-        name => {
-            let all = list_installed_models(data_dir).map_err(text)?;
-            let found = all.into_iter().find(|model| is_model_named(model, name));
-            found.map(Some).ok_or_else(|| {
-                format!("search.model: the model {name:?} is not installed; `a2a-registry model status` \
-                     lists the installed ones")
-            })
-        }
+/// The folder of the installed model that is selected because it is the current one; `None` if another model is
+/// selected, or the folder cannot be read now.
+pub fn installed_model_dir(context: &AppContext) -> Option<PathBuf> {
+    let config = context.config();
+    if !config.search.model.is_empty() {
+        return None;
+    }
+    match select_model(&config).ok()? {
+        SelectedModel::Installed(model) => Some(model.folder),
+        _ => None,
     }
 }
 
@@ -118,10 +154,11 @@ fn is_model_named(model: &InstalledModel, name: &str) -> bool {
             .is_some_and(|about| about.id == name)
 }
 
-/// Opens the model that has served until now, if it is a different one whose files still exist.
+/// Opens the model that has served until now, if it is a different one that this process still has.
 async fn open_previous_model(
     context: &AppContext,
     configured_id: &str,
+    configured_is_built_in: bool,
 ) -> Result<Option<Arc<dyn Embedder>>, String> {
     let Some(id) = previous_model_id(context, configured_id)
         .await
@@ -131,16 +168,70 @@ async fn open_previous_model(
     };
     let all = list_installed_models(&context.config().store.data_dir)
         .map_err(|error| error.to_string())?;
-    match all.into_iter().find(|model| is_model_named(model, &id)) {
-        Some(model) => open_installed_model(model).await.map(Some),
-        None => Ok(None),
+    if let Some(model) = all.into_iter().find(|model| is_model_named(model, &id)) {
+        return open_installed_model(model).await.map(Some);
     }
+    if configured_is_built_in {
+        return Ok(None);
+    }
+    let built_in = open_built_in_model().await?;
+    Ok((built_in.model_identity().id == id).then_some(built_in))
 }
 
 async fn open_installed_model(model: InstalledModel) -> Result<Arc<dyn Embedder>, String> {
-    let opened = tokio::task::spawn_blocking(move || model.open(EncoderOptions::default())).await;
+    open_encoder(move || model.open(EncoderOptions::default())).await
+}
+
+async fn open_built_in_model() -> Result<Arc<dyn Embedder>, String> {
+    open_encoder(|| LocalEncoder::built_in(EncoderOptions::default())).await
+}
+
+/// Opens an encoder on a thread that may block.
+async fn open_encoder(
+    open: impl FnOnce() -> Result<LocalEncoder, ModelError> + Send + 'static,
+) -> Result<Arc<dyn Embedder>, String> {
+    let opened = tokio::task::spawn_blocking(open).await;
     let encoder = opened
         .map_err(|error| error.to_string())?
         .map_err(|error| error.to_string())?;
     Ok(Arc::new(encoder))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_is_named_counts_before_an_endpoint_and_an_installed_model() {
+        let data = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = data.path().to_owned();
+        assert_eq!(select_model(&config), Ok(SelectedModel::BuiltIn));
+        let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models/tiny");
+        let installed = a2a_registry_embed::install_model(data.path(), &tiny).unwrap();
+        let installed = SelectedModel::Installed(installed.model);
+        assert_eq!(select_model(&config).as_ref(), Ok(&installed));
+        config.embedding.url = "https://api.example.com/v1/embeddings".into();
+        assert_eq!(select_model(&config), Ok(SelectedModel::Endpoint));
+        let SelectedModel::Installed(model) = &installed else {
+            unreachable!("it was installed")
+        };
+        let folder = model.folder.file_name().unwrap().to_str().unwrap();
+        let id = model.description.clone().unwrap().id;
+        for (name, selected) in [
+            (NO_MODEL, &SelectedModel::Off),
+            (BUILT_IN_MODEL, &SelectedModel::BuiltIn),
+            (folder, &installed),
+            (id.as_str(), &installed),
+        ] {
+            config.search.model = name.into();
+            assert_eq!(select_model(&config).as_ref(), Ok(selected), "{name}");
+        }
+        config.search.model = "another".into();
+        assert!(select_model(&config).unwrap_err().contains("search.model"));
+    }
 }

@@ -7,6 +7,7 @@ pub mod card_cache;
 pub mod change_counters;
 pub mod crawl_state;
 pub mod dry_runs;
+pub mod embedding_pace;
 pub mod fair_semaphore;
 pub mod federation;
 pub mod health_state;

@@ -11,6 +11,7 @@ use arc_swap::ArcSwapOption;
 use moka::sync::Cache;
 
 use crate::process_state::CACHE_IDLE_TTL;
+use crate::process_state::embedding_pace::EmbeddingPace;
 use crate::process_state::fair_semaphore::{FairSemaphore, MAX_WAITING, MAX_WAITING_PER_CALLER};
 use crate::visibility::caller::CallerKey;
 
@@ -34,8 +35,8 @@ pub const fn search_request_mode(request: &SearchRequest) -> SearchMode {
 #[derive(Debug)]
 pub struct SemanticSearchState {
     pub serving_model: ArcSwapOption<ServingModel>,
-    /// The vectors of queries, by the number of the vector set with which they are compared.
-    pub query_vectors: Cache<(u64, String), Arc<[f32]>>,
+    /// The vectors of recent queries, by the model's id and the text.
+    pub query_vectors: Cache<(Arc<str>, String), Arc<[f32]>>,
     pub progress: Mutex<Vec<ModelProgress>>,
     pub query_timeout: Duration,
     /// The permits for queries in the encoder.
@@ -44,6 +45,8 @@ pub struct SemanticSearchState {
 
 #[derive(Debug)]
 pub struct ServingModel {
+    /// The id of the model.
+    pub model_id: Arc<str>,
     pub embedder: Arc<dyn Embedder>,
     pub vectors: Arc<VectorStore>,
     pub cutoff: f32,
@@ -53,8 +56,14 @@ pub struct ServingModel {
 pub struct ModelProgress {
     pub model: String,
     pub name: String,
-    /// Number of agents that have vectors.
-    pub agents: usize,
+    /// Number of agents whose vectors are current.
+    pub agents: u64,
+    /// Number of agents that are to have vectors.
+    pub total: u64,
+    /// Whether every agent has had its vectors; new and changed agents get theirs within seconds then.
+    pub complete: bool,
+    /// How fast this process computes them, until they are complete.
+    pub pace: Option<EmbeddingPace>,
     /// Memory of these vectors, in bytes.
     pub memory: usize,
     /// The similarity cutoff, once it is calibrated.
@@ -64,17 +73,45 @@ pub struct ModelProgress {
 }
 
 impl ModelProgress {
-    /// Describes the progress without the number of agents, because anyone may read it.
+    /// Describes the progress for callers who may read the registry's load and size.
     pub fn status_text(&self) -> String {
+        let name = &self.name;
+        let counts = self.counts_text();
         match (self.serving, self.cutoff) {
-            (false, _) => format!("vectors of {:?} are being computed", self.name),
-            (true, None) => format!("searches use {:?}", self.name),
-            (true, Some(cutoff)) => {
-                format!(
-                    "searches use {:?}, with a similarity cutoff of {cutoff:.3}",
-                    self.name
-                )
-            }
+            (false, _) => format!("vectors of {name:?} are being computed: {counts}"),
+            (true, None) => format!("searches use {name:?}, with vectors of {counts}"),
+            (true, Some(cutoff)) => format!(
+                "searches use {name:?}, with vectors of {counts} and a similarity cutoff of {cutoff:.3}"
+            ),
+        }
+    }
+
+    /// Describes for a page what searches use. The numbers of agents include hidden ones, so only callers who may see
+    /// all agents get them; others get a percentage.
+    pub fn page_text(&self, sees_all: bool) -> String {
+        let name = &self.name;
+        if self.complete {
+            return format!("by words and by meaning, with the model {name}");
+        }
+        let progress = match sees_all {
+            true => self.counts_text(),
+            false => format!("{} %", self.agents * 100 / self.total.max(1)),
+        };
+        match self.serving {
+            true => format!(
+                "by words and by meaning, with the model {name}; its vectors are being renewed: {progress}"
+            ),
+            false => format!(
+                "by words; by meaning as soon as the model {name} has read every agent: {progress}"
+            ),
+        }
+    }
+
+    fn counts_text(&self) -> String {
+        let counts = format!("{} of {} agents", self.agents, self.total);
+        match &self.pace {
+            None => counts,
+            Some(pace) => format!("{counts}, {}", pace.text()),
         }
     }
 }
@@ -92,7 +129,7 @@ impl SemanticSearchState {
             serving_model: ArcSwapOption::empty(),
             query_vectors: Cache::builder()
                 .max_capacity(QUERY_CACHE_MEGABYTES * 1024 * 1024)
-                .weigher(|(_, text): &(u64, String), vector: &Arc<[f32]>| {
+                .weigher(|(_, text): &(Arc<str>, String), vector: &Arc<[f32]>| {
                     u32::try_from(text.capacity() + size_of_val(&**vector)).unwrap_or(u32::MAX)
                 })
                 .time_to_idle(CACHE_IDLE_TTL)
@@ -114,6 +151,12 @@ impl SemanticSearchState {
 
     pub fn has_model(&self) -> bool {
         self.serving_model.load().is_some()
+    }
+
+    /// Whether a model computes the vectors of agents. Searches may use another one meanwhile.
+    pub fn is_preparing(&self) -> bool {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.iter().any(|model| !model.complete)
     }
 
     /// Computes the semantic part of a query; `None` without a model, for a query without words, and if the encoder
@@ -151,7 +194,7 @@ impl SemanticSearchState {
         serving: &ServingModel,
         text: String,
     ) -> Option<Arc<[f32]>> {
-        let key = (serving.vectors.unique_id(), text);
+        let key = (Arc::clone(&serving.model_id), text);
         if let Some(cached) = self.query_vectors.get(&key) {
             return Some(cached);
         }

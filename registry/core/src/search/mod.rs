@@ -66,9 +66,10 @@ pub async fn search_agents(
     Ok(response)
 }
 
-/// Whether a search is semantic, because of its mode or because the registry has a model.
+/// Whether a search is to be semantic, because of its mode or because the registry has a model, ready or not.
 pub fn is_semantic_search(context: &AppContext, query: &SearchQuery) -> bool {
-    let mode = resolve_search_mode(query, context.semantic_search.has_model());
+    let state = &context.semantic_search;
+    let mode = resolve_search_mode(query, state.has_model() || state.is_preparing());
     let text = query.q.as_deref().and_then(query_words);
     text.is_some() && mode.is_ok_and(|mode| mode != SearchMode::Lexical)
 }

@@ -3,10 +3,12 @@
 
 use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
+use a2a_registry_core::embeddings::embedding_progress;
 use a2a_registry_core::ownership::challenges::registry_host;
 use a2a_registry_core::protocol_versions::{self, ProtocolView};
 use a2a_registry_core::search::registry_stats::{RegistryStats, load_registry_stats};
 use a2a_registry_core::text::{self, ADDRESS};
+use a2a_registry_domain::role::Permission;
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, web};
 use askama::Template;
@@ -27,6 +29,8 @@ pub(crate) struct AboutPage {
     /// Example DNS record with which a domain opts out.
     record: String,
     contact: Option<ContactView>,
+    /// How searches find agents.
+    search: String,
     dialects: Vec<ProtocolView>,
     version: &'static str,
 }
@@ -50,16 +54,32 @@ pub(crate) async fn about_page(context: web::Data<AppContext>, visitor: Visitor)
     let page = AboutPage::new(
         Frame::for_visitor(&config, "about", &visitor),
         overview,
+        describe_search(&context, &visitor),
         &registry_host(&context),
         &config,
     );
     crate::pages::render_page(StatusCode::OK, &page)
 }
 
+/// Describes how searches find agents, and the progress of the models.
+fn describe_search(context: &AppContext, visitor: &Visitor) -> String {
+    let sees_all = visitor.caller.has_permission(Permission::SeeAll);
+    let progress = embedding_progress(context);
+    let texts: Vec<String> = progress
+        .iter()
+        .map(|model| model.page_text(sees_all))
+        .collect();
+    match texts.is_empty() {
+        true => "by words".to_owned(),
+        false => texts.join("; "),
+    }
+}
+
 impl AboutPage {
     pub(crate) fn new(
         frame: Frame,
         overview: Option<RegistryStats>,
+        search: String,
         host: &str,
         config: &Config,
     ) -> Self {
@@ -73,6 +93,7 @@ impl AboutPage {
                 text::single_line(host, ADDRESS)
             ),
             contact: (!contact.is_empty()).then(|| ContactView::new(contact)),
+            search,
             dialects: protocol_versions::enabled_protocols(config),
             version: env!("CARGO_PKG_VERSION"),
         }

@@ -1,10 +1,15 @@
-//! Tests of the texts of an agent that are encoded.
+//! Tests of the texts of an agent that are encoded, of the cache of query vectors, and of the shown progress.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_search::vectors::MAX_VECTORS;
 use a2a_registry_search::{AgentDocument, SkillText};
 
+use super::{ModelProgress, QUERY_CACHE_MEGABYTES, SemanticSearchState};
 use crate::embeddings::embedded_texts::{embedding_texts, text_digest};
+use crate::process_state::embedding_pace::EmbeddingPace;
 
 fn skill(name: &str) -> SkillText {
     SkillText {
@@ -69,4 +74,69 @@ fn other_texts_have_another_digest() {
     ];
     assert!(!others.contains(&of(&["ab", "c"])));
     assert_eq!(of(&["ab", "c"]).len(), "2-".len() + 64);
+}
+
+#[test]
+fn the_vectors_of_recent_queries_take_no_more_than_their_memory() {
+    let state = SemanticSearchState::new(Duration::ZERO);
+    let model: Arc<str> = "a model".into();
+    let vector: Arc<[f32]> = vec![0.0; 384].into();
+    let limit = QUERY_CACHE_MEGABYTES * 1024 * 1024;
+    let count = 2 * limit / size_of_val(&*vector) as u64;
+    for number in 0..count {
+        let key = (Arc::clone(&model), format!("question {number}"));
+        state.query_vectors.insert(key, Arc::clone(&vector));
+    }
+    state.query_vectors.run_pending_tasks();
+    let used = state.query_vectors.weighted_size();
+    assert!(used > limit / 2 && used <= limit, "{used} of {limit}");
+}
+
+#[test]
+fn only_who_sees_all_agents_gets_their_numbers() {
+    let half = ModelProgress {
+        model: "id".into(),
+        name: "small".into(),
+        agents: 210,
+        total: 420,
+        complete: false,
+        pace: EmbeddingPace::estimate(210, Duration::from_secs(10), 210),
+        memory: 0,
+        cutoff: None,
+        serving: false,
+    };
+    assert_eq!(
+        half.page_text(true),
+        "by words; by meaning as soon as the model small has read every agent: \
+         210 of 420 agents, 1260 a minute, about 10 seconds left"
+    );
+    assert_eq!(
+        half.page_text(false),
+        "by words; by meaning as soon as the model small has read every agent: 50 %"
+    );
+    let renewed = ModelProgress {
+        serving: true,
+        ..half.clone()
+    };
+    assert!(
+        renewed
+            .page_text(false)
+            .ends_with("are being renewed: 50 %")
+    );
+    let done = ModelProgress {
+        agents: 420,
+        complete: true,
+        pace: None,
+        ..renewed
+    };
+    for sees_all in [true, false] {
+        assert_eq!(
+            done.page_text(sees_all),
+            "by words and by meaning, with the model small"
+        );
+    }
+    assert_eq!(
+        done.status_text(),
+        "searches use \"small\", with vectors of 420 of 420 agents"
+    );
 }

@@ -48,6 +48,8 @@ const SORT_OPTIONS: [(&str, &str); 4] = [
 
 /// Note for a semantic search without a model response in time.
 const FULL_TEXT_ONLY_NOTE: &str = "by full text only: no model responded in time";
+/// Note for a semantic search while no model has read every agent.
+const NO_MODEL_READY_NOTE: &str = "by full text only: no model is ready";
 
 #[derive(Template)]
 #[template(path = "search.html")]
@@ -146,7 +148,11 @@ pub(crate) async fn build_search_page(
             if let SearchOutcome::Found(results) = &mut page.outcome
                 && is_semantic_search(context, &query)
             {
-                results.found_by.get_or_insert(FULL_TEXT_ONLY_NOTE);
+                let note = match context.semantic_search.has_model() {
+                    true => FULL_TEXT_ONLY_NOTE,
+                    false => NO_MODEL_READY_NOTE,
+                };
+                results.found_by.get_or_insert(note);
             }
             (status, page)
         }
