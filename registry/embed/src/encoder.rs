@@ -135,8 +135,8 @@ pub(super) fn load_model(files: ModelFiles) -> Result<LoadedModel, ModelError> {
     single_thread_pool("embed-load".to_owned())?.install(|| LoadedModel::load(files))
 }
 
-/// The name of the model in a folder: that of the folder, or in a cache of `huggingface_hub`, where the folder is named
-/// after a commit (`models--OWNER--NAME/snapshots/COMMIT`), the name on the hub.
+/// The name of the model in a folder: that of the folder, or in a cache of `huggingface_hub`, where the folder is
+/// named after a commit (`models--OWNER--NAME/snapshots/COMMIT`), the name on the hub.
 pub(super) fn folder_name(folder: &Path) -> String {
     let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let file_name = |path: &Path| {

@@ -188,8 +188,8 @@ fn endpoint_fetch_limits(total: Duration) -> FetchLimits {
     }
 }
 
-/// Identity of the vectors: URL, name and length together, because the same name may be another model elsewhere; and the
-/// prefixes, if there are any.
+/// Identity of the vectors: URL, name and length together, because the same name may be another model elsewhere; and
+/// the prefixes, if there are any.
 fn endpoint_model_identity(
     options: &EndpointOptions,
     service: &EndpointService,
