@@ -128,11 +128,8 @@ impl DownloadSession<'_> {
         let Some(pins) = &self.request.pins else {
             return Ok(());
         };
-        let mut known = files.iter().chain([first]);
-        let unknown = pins
-            .keys()
-            .find(|path| known.all(|file| file.path != **path));
-        if let Some(path) = unknown {
+        let is_model_file = |path: &str| files.iter().chain([first]).any(|file| file.path == path);
+        if let Some(path) = pins.keys().find(|path| !is_model_file(path)) {
             return Err(DownloadError::NotAModelFile(path.clone()));
         }
         let required = files.iter().filter(|file| file.is_required);
@@ -158,6 +155,10 @@ impl DownloadSession<'_> {
         {
             self.digests.insert(file.path.clone(), expected.clone());
             return Ok(());
+        }
+        if path.exists() {
+            // It was downloaded with other digests.
+            remove_file(&path)?;
         }
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(unwritable(parent))?;
