@@ -88,7 +88,8 @@ pub async fn install_from_hub(
     );
     // Bytes of an earlier process are used only where a digest shows that they are right.
     let download = ModelDownload::open(data_dir, &source, request.pins.is_some())?;
-    let pins = match download_model(&hub, &request, download.folder()).await {
+    let downloaded = download_model(&hub, &request, download.folder()).await;
+    let pins = match downloaded {
         Ok(pins) => pins,
         Err(error) => {
             if request.pins.is_none() {
