@@ -9,6 +9,7 @@ mod collections;
 mod exit_codes;
 mod fetching;
 mod forged_signatures;
+mod model_hub;
 mod operator;
 mod personal;
 mod policies;

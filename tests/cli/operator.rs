@@ -346,14 +346,7 @@ async fn sentence_encoders_are_installed_and_shown() {
     let shown = run_command(&status).await;
     assert_exit(&shown, 0, "");
     let row = &shown.stdout[1];
-    for cell in [
-        "yes",
-        "tiny-bert-of-the-tests",
-        "32",
-        "96",
-        "mean",
-        "0.2 MB",
-    ] {
+    for cell in ["yes", "tiny", "32", "96", "mean", "0.2 MB"] {
         assert!(row.contains(cell), "{cell}: {shown:#?}");
     }
     let shown = run_command(&["model", "status", "--json", "--data-dir", &data]).await;

@@ -63,6 +63,7 @@ const HOMES: [LibraryRule; 18] = [
             "crawler/src/fetch",
             "registry/cli/src/client.rs",
             "registry/cli/src/fetch.rs",
+            "registry/cli/src/model/hub.rs",
             "registry/a2a/src",
         ],
         FETCHING,

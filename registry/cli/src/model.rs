@@ -1,13 +1,20 @@
-//! `model install|status`: sentence encoders in the data folder.
+//! `model install|status`: sentence encoders in the data folder, from a folder or a hub.
+
+mod download;
+mod hub;
+mod hub_install;
+mod pins;
 
 use std::path::{Path, PathBuf};
 
 use a2a_crawler::SystemClock;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::embeddings::models::{SelectedModel, describe_built_in_model, select_model};
-use a2a_registry_embed::InstalledModel;
+use a2a_registry_embed::{InstalledModel, ModelInstallation};
 use a2a_registry_server::maintenance::{self, EmbeddingProgress, ModelEmbeddingProgress};
 use clap::{Args, Subcommand};
+use hub_install::{HubArgs, install_from_hub};
+use pins::ModelPins;
 use serde::Serialize;
 use serde_json::json;
 
@@ -19,10 +26,20 @@ use super::table;
 /// Columns of an id in a table on a terminal; elsewhere ids are complete.
 const ID_COLUMNS: usize = 16;
 
+/// Examples of `model install`, for `--help`.
+const INSTALL_EXAMPLES: &str = "Examples:
+  a2a-registry model install ./all-MiniLM-L6-v2
+  a2a-registry model install intfloat/multilingual-e5-small --trust-on-first-use
+  a2a-registry model install intfloat/multilingual-e5-small --revision COMMIT \\
+      --sha256 config.json=HASH --sha256 tokenizer.json=HASH --sha256 model.safetensors=HASH ...
+
+The first command for a model from a hub prints the second, which installs the same files anywhere.";
+
 /// Subcommands of `model`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum ModelCommand {
     /// Check a sentence encoder, copy it into the data folder and make it the one in use
+    #[command(after_help = INSTALL_EXAMPLES)]
     Install(InstallModelArgs),
     /// Show which sentence encoders there are, which one is in use, and how far it is with the agents
     Status(OfflineArgs),
@@ -31,11 +48,13 @@ pub enum ModelCommand {
 /// Arguments of `model install`.
 #[derive(Args, Debug, Clone)]
 pub struct InstallModelArgs {
-    /// Folder with a BERT model in the layout of sentence-transformers
-    #[arg(value_name = "FOLDER")]
+    /// Folder with a BERT model in the layout of sentence-transformers, or the name of such a model on a hub
+    #[arg(value_name = "FOLDER|NAME")]
     source: PathBuf,
     #[command(flatten)]
     local: OfflineArgs,
+    #[command(flatten)]
+    hub: HubArgs,
 }
 
 /// Model as `--json` shows it.
@@ -81,22 +100,20 @@ async fn install_model(arguments: &InstallModelArgs, console: &Console) -> Comma
     offline_args::require_data_dir(&config)?;
     let takes_effect = model_activation_note(&config);
     let data_dir = config.store.data_dir;
-    let source = arguments.source.clone();
-    let source_text = source.display().to_string();
-    let installing =
-        tokio::task::spawn_blocking(move || a2a_registry_embed::install_model(&data_dir, &source));
-    let installed = installing
-        .await
-        .map_err(|error| {
-            CommandError::new(format!("{source_text}: the check was aborted: {error}"))
-        })?
-        .map_err(|error| CommandError::new(format!("{source_text}: {error}")))?;
+    let (installed, pins) = match arguments.hub.hub_name(&arguments.source) {
+        Some(name) => {
+            let (installed, pins) = install_from_hub(name, &arguments.hub, &data_dir).await?;
+            (installed, Some(pins))
+        }
+        None => (install_folder(&arguments.source, data_dir).await?, None),
+    };
     let about = installed.model.description.clone();
     let document = json!({
         "model": ModelView::from(installed.model),
         "was_there": installed.was_installed,
         "was_current": installed.was_current,
         "takes_effect": takes_effect,
+        "pins": pins,
     });
     let message = match (installed.was_installed, installed.was_current) {
         (true, true) => "is already installed and in use; nothing was changed",
@@ -109,8 +126,39 @@ async fn install_model(arguments: &InstallModelArgs, console: &Console) -> Comma
         console.print_line(takes_effect)?;
         about
             .iter()
-            .try_for_each(|about| print_model(console, about))
+            .try_for_each(|about| print_model(console, about))?;
+        print_pins(console, &arguments.hub, pins.as_ref())
     })
+}
+
+async fn install_folder(
+    source: &Path,
+    data_dir: PathBuf,
+) -> Result<ModelInstallation, CommandError> {
+    let source_text = source.display().to_string();
+    let source = source.to_owned();
+    let installing =
+        tokio::task::spawn_blocking(move || a2a_registry_embed::install_model(&data_dir, &source));
+    installing
+        .await
+        .map_err(|error| {
+            CommandError::new(format!("{source_text}: the check was aborted: {error}"))
+        })?
+        .map_err(|error| CommandError::new(format!("{source_text}: {error}")))
+}
+
+/// Prints what to pin after files were trusted on first use.
+fn print_pins(
+    console: &Console,
+    hub: &HubArgs,
+    pins: Option<&ModelPins>,
+) -> Result<(), CommandError> {
+    let Some(pins) = pins.filter(|_| hub.trust_on_first_use) else {
+        return Ok(());
+    };
+    console
+        .print_line("the files were trusted as they are; this installs the same ones elsewhere:")?;
+    console.print_line(&pins.to_command(hub.other_hub()))
 }
 
 /// How a server that runs on this data folder will use an installed model.

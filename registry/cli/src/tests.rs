@@ -66,6 +66,7 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry token create ci --account ci --role publisher --expires-in-days 30",
         "a2a-registry token reset-admin --data-dir d",
         "a2a-registry model install m --data-dir d",
+        "a2a-registry model install o/m --trust-on-first-use --hub https://h.example --hub-token @t",
         "a2a-registry model status --config f.toml --json",
         "a2a-registry migrate --database postgres://127.0.0.1/r",
         "a2a-registry reindex",

@@ -50,7 +50,6 @@ pub(super) struct BertConfig {
     /// Added to the variance so that layer norm never divides by zero.
     pub epsilon: f32,
     pub activation: Activation,
-    pub name: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -70,8 +69,6 @@ struct BertConfigFile {
     layer_norm_eps: f64,
     position_embedding_type: Option<String>,
     is_decoder: Option<bool>,
-    #[serde(rename = "_name_or_path")]
-    name: Option<String>,
 }
 
 fn default_activation_name() -> String {
@@ -138,7 +135,6 @@ impl BertConfig {
             token_type_count: file.type_vocab_size,
             epsilon: file.layer_norm_eps as f32,
             activation,
-            name: file.name,
         })
     }
 }

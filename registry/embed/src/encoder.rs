@@ -139,9 +139,21 @@ pub(super) fn load_model(files: ModelFiles) -> Result<LoadedModel, ModelError> {
     single_thread_pool("embed-load".to_owned())?.install(|| LoadedModel::load(files))
 }
 
+/// The name of the model in a folder: that of the folder, or in a cache of `huggingface_hub`, where the folder is
+/// named after a commit (`models--OWNER--NAME/snapshots/COMMIT`), the name on the hub.
 pub(super) fn folder_name(folder: &Path) -> String {
-    let canonical_path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    canonical_path
-        .file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let file_name = |path: &Path| {
+        let name = path.file_name();
+        name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    };
+    let snapshots = path.parent().filter(|parent| parent.ends_with("snapshots"));
+    let cache_name = snapshots.and_then(Path::parent).map(file_name);
+    let hub_name = cache_name
+        .as_deref()
+        .and_then(|name| name.strip_prefix("models--"));
+    match hub_name {
+        Some(name) => name.replace("--", "/"),
+        None => file_name(&path),
+    }
 }

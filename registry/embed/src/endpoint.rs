@@ -50,6 +50,10 @@ pub struct EndpointOptions {
     /// Length of the vectors, 1 to [`MAX_DIMENSIONS`](crate::MAX_DIMENSIONS); if absent, a trial request determines
     /// it.
     pub dimensions: Option<usize>,
+    /// Written before each query, as the model expects it.
+    pub query_prefix: String,
+    /// Written before each text of a card.
+    pub passage_prefix: String,
     /// Key sent with every request.
     pub api_key: Option<BearerToken>,
     /// Timeout of a batch of cards; queries have a shorter one.
@@ -81,6 +85,8 @@ pub struct RemoteEncoder {
 struct RequestLane {
     fetcher: Arc<Fetcher>,
     permits: Arc<Semaphore>,
+    /// Written before each text; counted in `max_chars`.
+    prefix: String,
     max_chars: usize,
 }
 
@@ -114,7 +120,7 @@ impl RemoteEncoder {
         let url = SsrfGuard::new(options.guard.clone())
             .check_url(&options.url)
             .map_err(|error| config_error(format!("url: {error}")))?;
-        let build_lane = |limits: FetchLimits, max_concurrent: usize, max_chars: usize| {
+        let build_lane = |limits: FetchLimits, max_concurrent, prefix: &str, max_chars| {
             let config = FetcherConfig {
                 guard: SsrfGuard::new(options.guard.clone()),
                 limits,
@@ -127,17 +133,20 @@ impl RemoteEncoder {
             Ok::<_, EndpointOpenError>(RequestLane {
                 fetcher: Arc::new(fetcher),
                 permits: Arc::new(Semaphore::new(max_concurrent)),
+                prefix: prefix.to_owned(),
                 max_chars,
             })
         };
         let queries = build_lane(
             endpoint_fetch_limits(timeouts.query),
             MAX_CONCURRENT_QUERIES,
+            &options.query_prefix,
             MAX_QUERY_CHARS,
         )?;
         let cards = build_lane(
             endpoint_fetch_limits(timeouts.card),
             MAX_CONCURRENT_CARD_BATCHES,
+            &options.passage_prefix,
             MAX_CARD_CHARS,
         )?;
         let service = EndpointService {
@@ -157,7 +166,7 @@ impl RemoteEncoder {
             }
         };
         Ok(Self {
-            model: endpoint_model_identity(&service, dimensions),
+            model: endpoint_model_identity(options, &service, dimensions),
             service: Arc::new(service),
             queries,
             cards,
@@ -179,10 +188,19 @@ fn endpoint_fetch_limits(total: Duration) -> FetchLimits {
     }
 }
 
-/// Identity of the vectors: URL, name and length together, because the same name may be another model elsewhere.
-fn endpoint_model_identity(service: &EndpointService, dimensions: usize) -> ModelIdentity {
-    let identity = json!([service.url.as_str(), service.model, dimensions]).to_string();
-    let hash = digest(&SHA256, identity.as_bytes());
+/// Identity of the vectors: URL, name and length together, because the same name may be another model elsewhere; and
+/// the prefixes, if there are any.
+fn endpoint_model_identity(
+    options: &EndpointOptions,
+    service: &EndpointService,
+    dimensions: usize,
+) -> ModelIdentity {
+    let (url, model) = (service.url.as_str(), &service.model);
+    let identity = match (&*options.query_prefix, &*options.passage_prefix) {
+        ("", "") => json!([url, model, dimensions]),
+        (query, passage) => json!([url, model, dimensions, query, passage]),
+    };
+    let hash = digest(&SHA256, identity.to_string().as_bytes());
     ModelIdentity {
         id: hash
             .as_ref()
@@ -235,7 +253,7 @@ impl Embedder for RemoteEncoder {
         };
         let texts: Vec<String> = texts
             .into_iter()
-            .map(|text| truncate_chars(text, lane.max_chars))
+            .map(|text| truncate_chars(format!("{}{text}", lane.prefix), lane.max_chars))
             .collect();
         let dimensions = Some(self.model.dimensions);
         match kind {

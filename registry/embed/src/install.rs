@@ -40,12 +40,24 @@ pub fn install_model(data_dir: &Path, source: &Path) -> Result<ModelInstallation
     let models = models_folder(data_dir);
     create_private_folder(&models).map_err(ModelError::unwritable(&models))?;
     let _lock = lock_models_folder(&models)?;
-    remove_temporary_files(&models)?;
+    let name = folder_name(source);
+    install_from(data_dir, source, &name, SymlinkPolicy::Follow)
+}
+
+/// Installs the model in a folder under this name. The caller holds the lock of the models folder.
+pub(super) fn install_from(
+    data_dir: &Path,
+    source: &Path,
+    name: &str,
+    symlinks: SymlinkPolicy,
+) -> Result<ModelInstallation, ModelError> {
+    let models = models_folder(data_dir);
+    remove_entries_if(&models, |entry| entry.starts_with(TEMPORARY_PREFIX))?;
     let temporary_folder = tempfile::Builder::new()
         .prefix(TEMPORARY_PREFIX)
         .tempdir_in(&models)
         .map_err(ModelError::unwritable(&models))?;
-    let files = ModelFiles::read(source, &folder_name(source), SymlinkPolicy::Follow)?;
+    let files = ModelFiles::read(source, name, symlinks)?;
     let was_current = find_current_model(data_dir)
         .ok()
         .flatten()
@@ -53,7 +65,9 @@ pub fn install_model(data_dir: &Path, source: &Path) -> Result<ModelInstallation
         .is_some_and(|about| about.id == files.id);
     let target = model_folder_path(data_dir, &files.id);
     let was_installed = contains_intact_model(&target, &files.id);
-    if !was_installed {
+    if was_installed {
+        rename_model(&models, &target, &files.name)?;
+    } else {
         let complete = temporary_folder.path().join("model");
         write_model(&files, &complete)?;
         // This tests the written copy.
@@ -96,8 +110,7 @@ fn write_model(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
             .map(|(_, bytes)| bytes.len() as u64)
             .sum(),
     };
-    let text = serde_json::to_vec_pretty(&description)
-        .map_err(|error| ModelError::unwritable(folder)(error.into()))?;
+    let text = serialize_description(&description, folder)?;
     for (path, bytes) in files
         .iter_files()
         .chain([(DESCRIPTION_FILE, text.as_slice())])
@@ -116,28 +129,58 @@ fn write_model(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
     Ok(())
 }
 
+fn serialize_description(
+    description: &ModelDescription,
+    folder: &Path,
+) -> Result<Vec<u8>, ModelError> {
+    serde_json::to_vec_pretty(description)
+        .map_err(|error| ModelError::unwritable(folder)(error.into()))
+}
+
+/// Gives an installed model this name: the last one under which it was installed.
+fn rename_model(models: &Path, folder: &Path, name: &str) -> Result<(), ModelError> {
+    match read_installed_model(folder, false).description {
+        Some(mut description) if description.name != name => {
+            name.clone_into(&mut description.name);
+            let text = serialize_description(&description, folder)?;
+            replace_file(models, &folder.join(DESCRIPTION_FILE), &text)?;
+            sync_folder(folder)
+        }
+        _ => Ok(()),
+    }
+}
+
 fn set_current_model(models: &Path, model: &Path) -> Result<(), ModelError> {
-    let path = models.join(CURRENT_FILE);
-    let write_name = || -> std::io::Result<()> {
-        let mut file = tempfile::Builder::new()
-            .prefix(TEMPORARY_PREFIX)
-            .tempfile_in(models)?;
-        let name = model.file_name().unwrap_or_default().to_string_lossy();
-        writeln!(file, "{name}")?;
-        file.as_file().sync_all()?;
-        file.persist(&path)?;
-        Ok(())
-    };
-    write_name().map_err(ModelError::unwritable(&path))?;
+    let name = model.file_name().unwrap_or_default().to_string_lossy();
+    let text = format!("{name}\n");
+    replace_file(models, &models.join(CURRENT_FILE), text.as_bytes())?;
     sync_folder(models)
 }
 
-fn remove_temporary_files(models: &Path) -> Result<(), ModelError> {
+/// Replaces a file below the models folder, so that it has its old or its new content at any time.
+fn replace_file(models: &Path, path: &Path, content: &[u8]) -> Result<(), ModelError> {
+    let write_file = || -> std::io::Result<()> {
+        let mut file = tempfile::Builder::new()
+            .prefix(TEMPORARY_PREFIX)
+            .tempfile_in(models)?;
+        file.write_all(content)?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write_file().map_err(ModelError::unwritable(path))
+}
+
+/// Removes the files and folders in the models folder whose names satisfy the condition.
+pub(super) fn remove_entries_if(
+    models: &Path,
+    condition: impl Fn(&str) -> bool,
+) -> Result<(), ModelError> {
     let entries = std::fs::read_dir(models).map_err(ModelError::unreadable(models))?;
     for entry in entries {
         let entry = entry.map_err(ModelError::unreadable(models))?;
         let name = entry.file_name();
-        if !name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+        if !condition(&name.to_string_lossy()) {
             continue;
         }
         let path = entry.path();
@@ -152,7 +195,7 @@ fn remove_temporary_files(models: &Path) -> Result<(), ModelError> {
     Ok(())
 }
 
-fn lock_models_folder(models: &Path) -> Result<File, ModelError> {
+pub(super) fn lock_models_folder(models: &Path) -> Result<File, ModelError> {
     let path = models.join(LOCK_FILE);
     let file = File::options()
         .create(true)
@@ -182,7 +225,7 @@ fn sync_folder(_: &Path) -> Result<(), ModelError> {
 
 /// Creates a folder and its parents, accessible only to their owner.
 #[cfg(unix)]
-fn create_private_folder(folder: &Path) -> std::io::Result<()> {
+pub(super) fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -191,6 +234,6 @@ fn create_private_folder(folder: &Path) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn create_private_folder(folder: &Path) -> std::io::Result<()> {
+pub(super) fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)
 }

@@ -5,11 +5,12 @@
 //!
 //! The encoder in this process runs any BERT model in the layout of sentence-transformers: `model_folder` and
 //! `bert_config` read the settings; `tokenizer`, `bert` and `pooling` turn a text into its vector; `job_pool` runs
-//! this on its own threads; `install` and `installed_models` manage the models in the data folder.
+//! this on its own threads; `install`, `download` and `installed_models` manage the models in the data folder.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod bert;
 mod bert_config;
+mod download;
 mod encoder;
 mod endpoint;
 mod error;
@@ -29,6 +30,7 @@ mod weights;
 use async_trait::async_trait;
 
 pub use bert_config::MAX_DIMENSIONS;
+pub use download::{ModelDownload, ModelFile, first_model_file, list_model_files};
 pub use encoder::{EncoderOptions, LocalEncoder, MAX_THREADS, MAX_WAITING_REQUESTS};
 pub use endpoint::{EndpointOpenError, EndpointOptions, RemoteEncoder};
 pub use error::ModelError;

@@ -18,9 +18,9 @@ pub(super) const WEIGHTS_FILE: &str = "model.safetensors";
 /// File that lists the steps from a text to a vector.
 pub(super) const MODULES_FILE: &str = "modules.json";
 /// File with the maximum length of a text.
-const LENGTH_CONFIG_FILE: &str = "sentence_bert_config.json";
+pub(super) const LENGTH_CONFIG_FILE: &str = "sentence_bert_config.json";
 /// Folder of the pooling configuration, unless [`MODULES_FILE`] names another.
-const DEFAULT_POOLING_FOLDER: &str = "1_Pooling";
+pub(super) const DEFAULT_POOLING_FOLDER: &str = "1_Pooling";
 
 /// Maximum size of a weights file, in bytes.
 pub const MAX_WEIGHTS_BYTES: u64 = 2 * 1024 * 1024 * 1024;
@@ -108,12 +108,9 @@ fn read_pooling(
 }
 
 impl ModelFiles {
-    /// Reads a model folder. `fallback_name` is used if the files contain no name.
-    pub fn read(
-        folder: &Path,
-        fallback_name: &str,
-        symlinks: SymlinkPolicy,
-    ) -> Result<Self, ModelError> {
+    /// Reads a model folder. The name is the caller's, because the files of most models name only the model that they
+    /// were trained from.
+    pub fn read(folder: &Path, name: &str, symlinks: SymlinkPolicy) -> Result<Self, ModelError> {
         let mut settings = Vec::new();
         let mut read_optional = |name: &str| -> Result<Option<Vec<u8>>, ModelError> {
             let bytes = read_model_file(folder, name, MAX_SETTINGS_BYTES, symlinks)?;
@@ -153,12 +150,6 @@ impl ModelFiles {
         };
         let tokenizer = read_required(&paths[0], MAX_TOKENIZER_BYTES)?;
         let weights = read_required(&paths[1], MAX_WEIGHTS_BYTES)?;
-        let configured_name = config.name.as_deref().map_or("", str::trim);
-        let name = sanitize_model_name(if configured_name.is_empty() {
-            fallback_name
-        } else {
-            configured_name
-        });
         let mut files = Self {
             config,
             pooling,
@@ -166,7 +157,7 @@ impl ModelFiles {
             lowercase: length.do_lower_case == Some(true),
             prompts,
             id: String::new(),
-            name,
+            name: sanitize_model_name(name),
             tokenizer,
             weights,
             settings,
@@ -207,7 +198,7 @@ impl ModelFiles {
 }
 
 /// The folders of the network and its pooling, from the model's list of modules.
-fn parse_module_folders(bytes: &[u8]) -> Result<(String, Option<String>), ModelError> {
+pub(super) fn parse_module_folders(bytes: &[u8]) -> Result<(String, Option<String>), ModelError> {
     let modules: Vec<ModuleEntry> = serde_json::from_slice(bytes)
         .map_err(|error| ModelError::malformed(MODULES_FILE, error))?;
     let mut network_folder = None;
@@ -253,7 +244,7 @@ fn parse_module_folders(bytes: &[u8]) -> Result<(String, Option<String>), ModelE
     }
 }
 
-fn join_path(folder: &str, name: &str) -> String {
+pub(super) fn join_path(folder: &str, name: &str) -> String {
     match folder.trim_end_matches('/') {
         "" => name.to_owned(),
         folder => format!("{folder}/{name}"),

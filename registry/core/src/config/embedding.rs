@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use a2a_crawler::fetch::BearerToken;
 use a2a_crawler::guard::{GuardError, SsrfGuard};
-use a2a_registry_embed::{EndpointOptions, MAX_DIMENSIONS};
+use a2a_registry_embed::{EndpointOptions, MAX_DIMENSIONS, MAX_PROMPT_BYTES};
 use ipnet::IpNet;
 
 use crate::config::network_rules::read_root_certificates;
@@ -31,6 +31,12 @@ section! {
         /// Dimensions of a vector, for endpoints that shorten vectors on request. Default: the model's own number,
         /// determined by a request at startup. From 1 to 4096.
         pub dimensions: Option<usize>,
+        /// Written before each query, as the model expects it: `"query: "` for E5. At most 128 bytes. A change has all
+        /// vectors made again.
+        pub query_prefix: String,
+        /// Written before each text of a card, as the model expects it: `"passage: "` for E5. At most 128 bytes. A change
+        /// has all vectors made again.
+        pub passage_prefix: String,
         /// The API key for the endpoint, sent as a bearer token. Preferably set in the environment or in `key_file`.
         /// It is never shown.
         pub key: Secret,
@@ -61,6 +67,8 @@ impl EmbeddingConfig {
             url: self.url.clone(),
             model: self.model.clone(),
             dimensions: self.dimensions,
+            query_prefix: self.query_prefix.clone(),
+            passage_prefix: self.passage_prefix.clone(),
             api_key: self.read_key()?,
             timeout: Duration::from_secs(self.timeout_seconds),
             guard: self.guard_config(),
@@ -82,10 +90,23 @@ impl EmbeddingConfig {
         }
     }
 
+    fn prefix_errors(&self) -> impl Iterator<Item = String> {
+        let prefixes = [
+            ("query_prefix", &self.query_prefix),
+            ("passage_prefix", &self.passage_prefix),
+        ];
+        let too_long = prefixes
+            .into_iter()
+            .filter(|(_, prefix)| prefix.len() > MAX_PROMPT_BYTES);
+        too_long
+            .map(|(name, _)| format!("embedding.{name} must have at most {MAX_PROMPT_BYTES} bytes"))
+    }
+
     /// Validation errors, one sentence each. The key file is not read yet.
     pub fn validation_errors(&self) -> Vec<String> {
         let mut errors: Vec<String> = allow_ports_error("embedding", &self.allow_ports)
             .into_iter()
+            .chain(self.prefix_errors())
             .collect();
         let mut push_error = |text: &str| errors.push(format!("embedding.{text}"));
         if !self.url.is_empty() {
@@ -162,6 +183,8 @@ mod tests {
         let own = EmbeddingConfig {
             url: "http://127.0.0.1:11434/v1/embeddings".into(),
             dimensions: Some(MAX_DIMENSIONS),
+            query_prefix: "q".repeat(MAX_PROMPT_BYTES),
+            passage_prefix: "p".repeat(MAX_PROMPT_BYTES),
             key: "hush".into(),
             allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
             allow_http: true,
@@ -176,7 +199,7 @@ mod tests {
 
     #[test]
     fn every_mistake_is_named_and_no_key_quoted() {
-        let cases: [(&str, Spoil); 15] = [
+        let cases: [(&str, Spoil); 17] = [
             ("embedding.url", |own| own.url = "ftp://x/".into()),
             ("embedding.url", |own| {
                 own.url = "http://api.example.com/".into()
@@ -196,6 +219,12 @@ mod tests {
             ("embedding.dimensions", |own| own.dimensions = Some(0)),
             ("embedding.dimensions", |own| {
                 own.dimensions = Some(MAX_DIMENSIONS + 1)
+            }),
+            ("embedding.query_prefix", |own| {
+                own.query_prefix = "q".repeat(MAX_PROMPT_BYTES + 1);
+            }),
+            ("embedding.passage_prefix", |own| {
+                own.passage_prefix = "p".repeat(MAX_PROMPT_BYTES + 1);
             }),
             ("embedding.timeout_seconds", |own| own.timeout_seconds = 0),
             ("embedding.allow_ports", |own| {

@@ -193,13 +193,39 @@ async fn a_model_is_known_by_its_place_its_name_and_its_length() {
         id(&|config| config.dimensions = Some(4)).await,
         id(&|config| config.model = "large".into()).await,
         id(&|config| config.url.push_str("?v=2")).await,
+        // Vectors of texts with other prefixes cannot be compared.
+        id(&|config| config.query_prefix = "query: ".into()).await,
+        id(&|config| config.passage_prefix = "query: ".into()).await,
     ];
     let ids: BTreeSet<&String> = others
         .iter()
         .chain([&first])
         .map(|model| &model.id)
         .collect();
-    assert_eq!(ids.len(), 4, "{others:?}");
+    assert_eq!(ids.len(), 6, "{others:?}");
+}
+
+#[tokio::test]
+async fn texts_begin_with_the_prefix_of_their_kind() {
+    let server = Server::start(honest).await;
+    let prefixed = EndpointOptions {
+        query_prefix: "query: ".into(),
+        passage_prefix: "passage: ".into(),
+        ..config(&server)
+    };
+    let endpoint = open(&prefixed).await.unwrap();
+    for (kind, prefix, most) in [
+        (TextKind::Query, "query: ", 512),
+        (TextKind::Card, "passage: ", 8000),
+    ] {
+        let given = ["a flight".to_owned(), "ä".repeat(most)];
+        endpoint.embed(given.to_vec(), kind).await.unwrap();
+        let sent = texts(&server.requests().pop().unwrap());
+        assert_eq!(sent[0], format!("{prefix}a flight"));
+        // The prefix stays when a text is cut.
+        assert!(sent[1].starts_with(prefix));
+        assert_eq!(sent[1].chars().count(), most);
+    }
 }
 
 #[tokio::test]

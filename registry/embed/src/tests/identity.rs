@@ -46,20 +46,23 @@ fn the_id_follows_the_files_that_decide_the_vectors() {
     assert_new(&copy);
 }
 
+/// `_name_or_path` names the model that a model was trained from.
+#[cfg(unix)]
 #[test]
-fn a_model_without_a_name_is_called_after_its_folder() {
+fn a_model_is_called_after_its_folder_and_not_after_its_parent() {
     let copy = Altered::new();
-    for name in [json!(null), json!("  ")] {
-        copy.set("config.json", "_name_or_path", name);
-        assert_eq!(info(&copy).name, "model");
-    }
-    copy.set(
-        "config.json",
-        "_name_or_path",
-        json!("evil\u{1b}[2J\n\u{202e}"),
-    );
-    let name = info(&copy).name;
+    copy.set("config.json", "_name_or_path", json!("the/parent"));
+    assert_eq!(info(&copy).name, "model");
+    let evil = copy.0.path().join("evil\u{1b}[2J\n\u{202e}");
+    std::fs::rename(copy.path(), &evil).unwrap();
+    let name = open(&evil).model_identity().name.clone();
     assert_eq!(name, "evil\\u{1b}[2J\\u{a}\\u{202e}");
+    // The folder of a download cache is named after a commit.
+    let snapshots = copy.0.path().join("models--acme--tiny-v2/snapshots");
+    std::fs::create_dir_all(&snapshots).unwrap();
+    let snapshot = snapshots.join("0123456789abcdef0123456789abcdef01234567");
+    std::fs::rename(&evil, &snapshot).unwrap();
+    assert_eq!(open(&snapshot).model_identity().name, "acme/tiny-v2");
 }
 
 #[test]

@@ -41,7 +41,7 @@ async fn a_folder_is_installed_once_and_used() {
             about.max_length,
             about.pooling
         ),
-        ("tiny-bert-of-the-tests", 32, 96, Pooling::Mean)
+        ("tiny", 32, 96, Pooling::Mean)
     );
     let sizes = FILES.map(|file| std::fs::metadata(tiny().join(file)).unwrap().len());
     assert_eq!(about.bytes, sizes.iter().sum::<u64>());
@@ -91,6 +91,23 @@ fn the_last_one_installed_is_in_use_and_the_others_stay() {
         marked.map(|model| &model.folder).collect::<Vec<_>>(),
         [&first]
     );
+}
+
+#[test]
+fn a_model_has_the_name_under_which_it_was_installed_last() {
+    let data = tempfile::tempdir().unwrap();
+    let first = install_model(data.path(), &tiny()).unwrap().model;
+    let copy = Altered::new();
+    let again = install_model(data.path(), &copy.path()).unwrap();
+    assert!(again.was_installed && again.was_current);
+    let (before, after) = (first.description.unwrap(), again.model.description.clone());
+    let renamed = ModelDescription {
+        name: "model".to_owned(),
+        ..before
+    };
+    assert_eq!(after, Some(renamed));
+    again.model.open(EncoderOptions::default()).unwrap();
+    assert_eq!(listing(data.path()).len(), 3);
 }
 
 #[test]
