@@ -352,6 +352,10 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("results", "/?q=book+a+trip"),
         ("list", "/?q=&sort=name"),
         ("weak", "/?q=find+me+an+agent+that+can+mend+a+bicycle"),
+        (
+            "weaker",
+            "/?q=find+me+an+agent+that+can+mend+a+bicycle&fitting=false",
+        ),
         ("nothing", "/?q=zzz&tag=nothing&auth=oauth2"),
         ("agent", agent.as_str()),
         ("diff", diff.as_str()),

@@ -199,6 +199,10 @@ fn coerce_to_schema(value: Value, schema: &Value) -> Value {
             let number = text.strip_suffix(".0").unwrap_or(&text).parse::<i64>();
             number.map_or(value, Value::from)
         }
+        (Some("boolean"), Value::String(text)) => match text.parse() {
+            Ok(value) => Value::Bool(value),
+            Err(_) => Value::String(text),
+        },
         (Some("string"), value @ (Value::Number(_) | Value::Bool(_))) => value.to_string().into(),
         (_, value) => value,
     }

@@ -442,12 +442,8 @@ pub(super) fn counts_by(
     } = compiled;
     let frequent = PrecomputedFacets::build(searcher, &index.0.fields, limits, None).unwrap();
     let page = PageCollector {
-        sort_key: SortKey::Updated,
-        limit: 0,
-        after: None,
         facets: RequestedFacets::new(Facet::ALL.to_vec(), frequent),
-        neighbors: None,
-        groups: None,
+        ..PageCollector::new(SortKey::Updated, 0)
     };
     let matches = searcher.search(&**query, &page).unwrap().matches;
     assert!(matches.len() > 1);
