@@ -19,7 +19,7 @@ pub struct CompiledQuery {
     /// The query of the text without filters; `None` if every agent matches.
     pub text: Option<Box<dyn Query>>,
     fields: IndexFields,
-    fit: Option<FitModel>,
+    pub(super) fit: Option<FitModel>,
 }
 
 impl CompiledQuery {
