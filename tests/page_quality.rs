@@ -444,7 +444,7 @@ async fn no_text_of_a_card_does_anything_to_a_page() {
         ("hostile-list".to_owned(), "/?q=".to_owned()),
         (
             "hostile-results".to_owned(),
-            "/?q=script+window+ran+wunderbar&explain=true".to_owned(),
+            "/?q=script+window+ran+wunderbar&explain=true&fitting=false".to_owned(),
         ),
         ("hostile-domain".to_owned(), domain),
     ];

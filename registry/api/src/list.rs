@@ -19,6 +19,8 @@ pub struct AgentList {
     /// Exact number of matches; those on all pages, unless `fitting=true` leaves some out.
     pub total: u64,
     /// Exact number of the matches that fit `q` well and are not `weak`; `total` without `q`.
+    #[serde(default)]
+    #[schema(required = true)]
     pub total_fitting: u64,
     /// Exact number of hits on all pages, with `group=content`; null without it.
     #[serde(default)]
@@ -26,6 +28,8 @@ pub struct AgentList {
     /// Counts for the requested facets, over the matches that `facets_count` names.
     pub facets: BTreeMap<String, Facet>,
     /// Member that numbers the matches counted in `facets`: `total`, or `total_fitting` with `fitting=true`.
+    #[serde(default)]
+    #[schema(required = true)]
     pub facets_count: String,
     /// `relevance`, `name`, `updated`, `newest`, or `resumed` if the list could not continue in the mode of the
     /// previous page and restarts as full-text search; hits may then repeat.

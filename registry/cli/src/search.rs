@@ -302,7 +302,9 @@ fn print_search_notes(arguments: &SearchArgs, list: &AgentList) {
 /// The number of hits on the page and of all, and of those that fit if others match too.
 fn count_note(list: &AgentList) -> String {
     let (shown, total, fitting) = (list.agents.len(), list.total, list.total_fitting);
-    match (fitting < total, list.has_only_fitting()) {
+    // A registry of before does not say how many fit.
+    let is_known = !list.facets_count.is_empty();
+    match (is_known && fitting < total, list.has_only_fitting()) {
         (false, _) => format!("{shown} of {total}"),
         (true, false) => format!("{shown} of {total}, {fitting} of which fit well"),
         (true, true) => format!(

@@ -1,4 +1,4 @@
-//! Page collector: collects the page, the exact total and the facets in one pass over all matches.
+//! Page collector: collects the page, the exact totals and the facets in one pass over all matches.
 
 use std::sync::Arc;
 

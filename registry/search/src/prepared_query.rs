@@ -196,8 +196,8 @@ impl IndexInner {
         Ok(cut_prefixes)
     }
 
-    /// The model that decides which matches fit; `None` if all do: any match of a required part, of a condition or of a
-    /// single word suffices.
+    /// The model that decides which matches fit; `None` if all do: any match of a required part or of a single word
+    /// suffices, and without words there is nothing to fit.
     fn build_fit_model(
         &self,
         semantic: Option<&SemanticQuery>,
