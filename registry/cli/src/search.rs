@@ -306,7 +306,7 @@ fn count_note(list: &AgentList) -> String {
     let is_known = !list.facets_count.is_empty();
     match (is_known && fitting < total, list.has_only_fitting()) {
         (false, _) => format!("{shown} of {total}"),
-        (true, false) => format!("{shown} of {total}, {fitting} of which fit well"),
+        (true, false) => format!("{shown} of {total}; fitting well: {fitting}"),
         (true, true) => format!(
             "{shown} of {fitting} that fit well; without --fitting, all {total} matches are listed"
         ),
