@@ -453,8 +453,17 @@ async fn a_question_that_nothing_fits_says_so(url: &str) {
         let question = "find me an agent that can book a flight";
         let found = search_with_mode(&registry, question, Some(mode)).await;
         assert_eq!((found.mode.as_str(), found.total), (mode, 3));
-        assert!(good(&found).is_empty());
+        assert!(good(&found).is_empty() && found.total_fitting == 0);
         assert_eq!(found.hints[0].kind, "only_weak");
+        let query = SearchQuery {
+            q: Some(question.into()),
+            mode: Some(mode.to_owned()),
+            fitting: Some(true),
+            ..SearchQuery::default()
+        };
+        let fitting = registry.search_all(&Caller::default(), &query).await;
+        assert_eq!((fitting.total, fitting.agents.len()), (3, 0));
+        assert_eq!(fitting.facets_count, "total_fitting");
     }
     // What merely asks for an agent has no part in the meaning.
     assert_eq!(encoder.take_texts(TextKind::Query), ["book a flight"]);

@@ -352,6 +352,10 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("results", "/?q=book+a+trip"),
         ("list", "/?q=&sort=name"),
         ("weak", "/?q=find+me+an+agent+that+can+mend+a+bicycle"),
+        (
+            "weaker",
+            "/?q=find+me+an+agent+that+can+mend+a+bicycle&fitting=false",
+        ),
         ("nothing", "/?q=zzz&tag=nothing&auth=oauth2"),
         ("agent", agent.as_str()),
         ("diff", diff.as_str()),
@@ -440,7 +444,7 @@ async fn no_text_of_a_card_does_anything_to_a_page() {
         ("hostile-list".to_owned(), "/?q=".to_owned()),
         (
             "hostile-results".to_owned(),
-            "/?q=script+window+ran+wunderbar&explain=true".to_owned(),
+            "/?q=script+window+ran+wunderbar&explain=true&fitting=false".to_owned(),
         ),
         ("hostile-domain".to_owned(), domain),
     ];

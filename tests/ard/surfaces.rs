@@ -200,7 +200,7 @@ async fn through_a2a(registry: &ArdRegistry, who: &TestCaller) -> Vec<Vec<String
 
 /// The identifiers of the agents on the page of the search, in their order; it shows more on one page.
 async fn through_the_page(registry: &ArdRegistry) -> Vec<String> {
-    let path = format!("/?q={}", QUESTION.replace(' ', "+"));
+    let path = format!("/?q={}&fitting=false", QUESTION.replace(' ', "+"));
     let page = registry
         .ask(registry.anonymous(), Method::GET, &path, None)
         .await;

@@ -144,4 +144,34 @@ async fn weak_matches_stand_behind_a_line_of_their_own() {
     let json: AgentList = serde_json::from_str(&join_lines(&json.stdout)).unwrap();
     let weak: Vec<bool> = json.agents.iter().map(|hit| hit.matched.weak).collect();
     assert_eq!(weak, [false, true, true, true]);
+    assert_eq!((json.total, json.total_fitting), (4, 1));
+    assert_eq!(json.facets_count, "total");
+    assert!(join_lines(&shown.stderr).contains("4 of 4; fitting well: 1"));
+    // What fits alone, with its facets.
+    let arguments = ["search", "--fitting", "--facets", "domain", question];
+    let fitting = Program::run(registry.anonymous_command(&arguments)).await;
+    assert_exit(&fitting, 0, "1 of 1 that fit well");
+    let said = join_lines(&fitting.stdout);
+    assert!(said.contains("Wings") && !said.contains("Ledger"), "{said}");
+    assert!(
+        said.lines()
+            .any(|line| line.starts_with("domain:") && line.ends_with(" 1")),
+        "{said}"
+    );
+    // The page has the same numbers, and the weaker results behind a link.
+    let page = async |address: &str| {
+        let page = registry.admin_request(Method::GET, address);
+        page.send().await.unwrap().text().await.unwrap()
+    };
+    let address = format!("/?q={}", question.replace(' ', "+"));
+    let html = page(&address).await;
+    assert!(html.contains("<strong>1</strong> agent"), "{html}");
+    assert!(html.contains("Wings") && !html.contains("Ledger"), "{html}");
+    let link = format!("{address}&#38;fitting=false\">3 weaker results</a>");
+    assert!(html.contains(&link), "{html}");
+    let html = page(&format!("{address}&fitting=false")).await;
+    assert!(html.contains("<strong>4</strong> agents"), "{html}");
+    let (good, weak) = html.split_once("<h2>Weaker results</h2>").unwrap();
+    assert!(good.contains("Wings") && weak.contains("Ledger"), "{html}");
+    assert!(weak.contains("Only the 1 that fits"), "{html}");
 }

@@ -478,7 +478,11 @@ impl InProcessRegistry {
         };
         let bytes = search_agents(&self.app, caller, &query).await.unwrap();
         let list: AgentList = serde_json::from_slice(&bytes).unwrap();
-        assert_eq!(list.total, list.agents.len() as u64);
+        let listed = match list.has_only_fitting() {
+            true => list.total_fitting,
+            false => list.total,
+        };
+        assert_eq!(listed, list.agents.len() as u64);
         list
     }
 

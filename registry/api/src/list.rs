@@ -16,13 +16,21 @@ pub struct AgentList {
     /// Agents on this page.
     #[schema(value_type = Vec<FoundAgent>)]
     pub agents: Vec<Hit>,
-    /// Exact number of matches on all pages.
+    /// Exact number of matches; those on all pages, unless `fitting=true` leaves some out.
     pub total: u64,
+    /// Exact number of the matches that fit `q` well and are not `weak`; `total` without `q`.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub total_fitting: u64,
     /// Exact number of hits on all pages, with `group=content`; null without it.
     #[serde(default)]
     pub groups: Option<u64>,
-    /// Counts over all matches, for the requested facets.
+    /// Counts for the requested facets, over the matches that `facets_count` names.
     pub facets: BTreeMap<String, Facet>,
+    /// Member that numbers the matches counted in `facets`: `total`, or `total_fitting` with `fitting=true`.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub facets_count: String,
     /// `relevance`, `name`, `updated`, `newest`, or `resumed` if the list could not continue in the mode of the
     /// previous page and restarts as full-text search; hits may then repeat.
     pub order: String,
@@ -32,6 +40,18 @@ pub struct AgentList {
     pub hints: Vec<Hint>,
     /// `page_token` of the next page; null on the last page.
     pub next_page_token: Option<String>,
+}
+
+/// `facets_count` of a list of all matches.
+pub const FACETS_COUNT_TOTAL: &str = "total";
+/// `facets_count` of a list of the matches that fit.
+pub const FACETS_COUNT_FITTING: &str = "total_fitting";
+
+impl AgentList {
+    /// Whether matches that do not fit are left out of hits and facets.
+    pub fn has_only_fitting(&self) -> bool {
+        self.facets_count == FACETS_COUNT_FITTING
+    }
 }
 
 /// Values of one facet among the matches.

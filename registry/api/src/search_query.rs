@@ -104,6 +104,10 @@ pub struct SearchQuery {
     /// default.
     #[param(schema_with = group_by_schema)]
     pub group: Option<String>,
+    /// True to leave out the matches that do not fit `q` well, which are `weak`, also of `facets` and `groups`. Either
+    /// way `total` counts all matches, and `total_fitting` those that fit.
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
+    pub fitting: Option<bool>,
     /// Members of each hit, separated by commas or repeated, besides its `id`; by default `urn`, `name`,
     /// `description`, `version`, `provider`, `domain`, `interfaces`, `skills` (ids and names), `skills_total`,
     /// `shortened`, `tags`, `auth`, `trust`, `lifecycle`, `deprecation`, `visibility`, `liveness`, `score`, `weak`,

@@ -81,6 +81,9 @@ pub struct SearchArgs {
     /// content: one hit for all agents with the same name at the same endpoint, or with the same content
     #[arg(long, value_name = "BY")]
     group: Option<String>,
+    /// Leave out matches that do not fit the words well, also when counting values
+    #[arg(long)]
+    fitting: bool,
     /// Count values of these members over all matches, such as tag,provider
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     facets: Vec<String>,
@@ -139,6 +142,7 @@ impl SearchArgs {
             fields: self.fields.clone(),
             mode: self.mode.clone(),
             group: self.group.clone(),
+            fitting: self.fitting.then_some(true),
             explain: self.explain.then_some(true),
             page_size: self.limit,
             page_token: self.page_token.clone(),
@@ -198,7 +202,7 @@ impl SearchArgs {
             };
             words.push(format!("--{}", flag.replace('_', "-")));
             // These flags take no value.
-            if !["unmanaged", "explain"].contains(&flag) {
+            if !["unmanaged", "explain", "fitting"].contains(&flag) {
                 words.push(program_name::shell_quote(&value));
             }
         }
@@ -255,6 +259,8 @@ pub async fn run_search(
     if list.agents.is_empty() {
         terminal::eprint_note(if list.total == 0 {
             "no agent matches"
+        } else if list.has_only_fitting() && list.total_fitting == 0 {
+            "no agent fits well"
         } else {
             "no agent on this page"
         });
@@ -279,7 +285,7 @@ fn print_search_notes(arguments: &SearchArgs, list: &AgentList) {
         ));
     }
     if list.total > 0 {
-        terminal::eprint_note(&format!("{} of {}", list.agents.len(), list.total));
+        terminal::eprint_note(&count_note(list));
     } else if list.hints.is_empty() {
         terminal::eprint_note(
             "try fewer words or filters; `a2a-registry search` alone lists everything",
@@ -290,6 +296,20 @@ fn print_search_notes(arguments: &SearchArgs, list: &AgentList) {
             "more with: {}",
             arguments.next_page_command(token)
         ));
+    }
+}
+
+/// The number of hits on the page and of all, and of those that fit if others match too.
+fn count_note(list: &AgentList) -> String {
+    let (shown, total, fitting) = (list.agents.len(), list.total, list.total_fitting);
+    // A registry of before does not say how many fit.
+    let is_known = !list.facets_count.is_empty();
+    match (is_known && fitting < total, list.has_only_fitting()) {
+        (false, _) => format!("{shown} of {total}"),
+        (true, false) => format!("{shown} of {total}; fitting well: {fitting}"),
+        (true, true) => format!(
+            "{shown} of {fitting} that fit well; without --fitting, all {total} matches are listed"
+        ),
     }
 }
 
@@ -350,6 +370,7 @@ mod tests {
             words: vec!["book flights".into(), "--cheap".into()],
             tag: vec!["travel".into(), "a b".into()],
             trust: Some("L1".into()),
+            fitting: true,
             limit: Some(5),
             ..SearchArgs::default()
         };
@@ -358,7 +379,7 @@ mod tests {
         assert_eq!(
             rest,
             Some(
-                "--tag travel --tag 'a b' --trust L1 --limit 5 --page-token t.k -- 'book flights' --cheap"
+                "--tag travel --tag 'a b' --trust L1 --fitting --limit 5 --page-token t.k -- 'book flights' --cheap"
             )
         );
     }
@@ -389,6 +410,7 @@ mod tests {
             "flights".into(),
             "--explain".into(),
             "--unmanaged".into(),
+            "--fitting".into(),
         ];
         words.extend(names.iter().map(|name| format!("--{name}=value of {name}")));
         words.push("--limit=7".into());
@@ -402,6 +424,7 @@ mod tests {
         assert_eq!(query["q"], "book flights");
         assert_eq!(query["page_size"], 7);
         assert_eq!(query["explain"], true);
+        assert_eq!(query["fitting"], true);
         assert_eq!(query["unmanaged"], serde_json::json!(["true"]));
         assert_eq!(
             SearchArgs {

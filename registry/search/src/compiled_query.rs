@@ -5,7 +5,7 @@ use tantivy::{Searcher, TantivyDocument};
 
 use super::Index;
 use super::error::IndexError;
-use super::facets::RequestedFacets;
+use super::fitting::FitModel;
 use super::page_collector::{CollectedPage, PageCollector, SortKey};
 use super::rendered_hits::rendered_hit;
 use super::request::SearchRequest;
@@ -19,6 +19,7 @@ pub struct CompiledQuery {
     /// The query of the text without filters; `None` if every agent matches.
     pub text: Option<Box<dyn Query>>,
     fields: IndexFields,
+    pub(super) fit: Option<FitModel>,
 }
 
 impl CompiledQuery {
@@ -41,12 +42,8 @@ impl CompiledQuery {
 
     fn collect_page(&self) -> Result<CollectedPage, IndexError> {
         let page = PageCollector {
-            sort_key: SortKey::Score,
-            limit: RESCORED_COUNT,
-            after: None,
-            facets: RequestedFacets::default(),
-            neighbors: None,
-            groups: None,
+            fit: self.fit,
+            ..PageCollector::new(SortKey::Score, RESCORED_COUNT)
         };
         Ok(self.searcher.search(&*self.query, &page)?)
     }
@@ -59,6 +56,7 @@ impl Index {
             query: Box::new(prepared.filtered_query()),
             searcher: prepared.view.searcher,
             text: prepared.text,
+            fit: prepared.fit,
             fields: self.0.fields.clone(),
         })
     }

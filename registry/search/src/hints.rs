@@ -1,5 +1,5 @@
 //! Search hints. Without hits: the filters that hide agents, and the words that no agent uses. For every search: the
-//! ignored parts of the query, and whether all hits are weak.
+//! ignored parts of the query, and whether no match fits.
 
 use tantivy::collector::Count;
 use tantivy::query::Query;
@@ -10,7 +10,7 @@ use super::filtered_query::FilteredQuery;
 use super::prepared_query::PreparedQuery;
 use super::query_parser::{ParsedQuery, QueryPart};
 use super::request::{Filters, SearchRequest};
-use super::response::{Hint, HintKind, HitRow};
+use super::response::{Hint, HintKind};
 use super::text_query::{TextQueryBuilder, word_query};
 use super::typing_errors::similar_words;
 use super::visible_agents::LazyVisibleAgents;
@@ -41,17 +41,16 @@ struct RelaxedSearch {
 }
 
 impl IndexInner {
-    /// Hints for a search with this many matches and this first hit. Only agents that the caller may see are counted.
+    /// Hints for a search with this many matches, and as many that fit. Only agents that the caller may see are counted.
     pub(super) fn build_hints(
         &self,
         request: &SearchRequest,
         prepared: &PreparedQuery,
         total: u64,
-        first_hit: Option<&HitRow>,
+        total_fitting: u64,
     ) -> Result<Vec<Hint>, IndexError> {
         let mut hints = ignored_part_hints(prepared);
-        // Weak hits come last, so if the very first hit is weak, all hits are.
-        if request.after.is_none() && first_hit.is_some_and(|hit| hit.weak) {
+        if request.after.is_none() && total > 0 && total_fitting == 0 {
             hints.push(Hint::new(HintKind::OnlyWeak, String::new()));
         }
         if total > 0 {

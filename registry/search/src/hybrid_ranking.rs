@@ -6,8 +6,8 @@
 //! their full-text score; other matches are ordered by full-text score alone, so the top of the order consists of
 //! neighbors and the best full-text matches.
 //!
-//! An entry is weak if it is not a close neighbor and covers too little of the query. Weak entries come after all
-//! others; both groups are ordered by score.
+//! Exact matches come first. An entry that does not fit is weak, which is decided by its first full-text score and its
+//! similarity. Weak entries come after all others; both groups are ordered by score.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use tantivy::{DocAddress, Score, Searcher};
 use uuid::Uuid;
 
 use super::error::IndexError;
+use super::exact_match::{ExactMatchSegment, ExactMatcher};
 use super::facets::RequestedFacets;
 use super::filtered_query::FilteredQuery;
+use super::fitting::FitModel;
 use super::hybrid_score::{HybridMode, HybridScore, TextScoreScale};
-use super::page_collector::{CollectedPage, PageCollector, SortKey};
-use super::page_entry::{
-    PageEntry, compare_sort_positions, mark_weak_entries, refresh_page_position,
-};
+use super::page_collector::{CollectedPage, PageCollector};
+use super::page_entry::{PageEntry, compare_sort_positions, refresh_page_position};
 use super::request::{SortPosition, SortValue};
 use super::rescore::{RESCORED_COUNT, Rescorer};
 use super::semantic_neighbors::SemanticNeighbors;
@@ -37,6 +37,8 @@ const EXTRA_MATCHES: usize = 64;
 pub(super) struct HybridRanker {
     pub neighbors: Arc<SemanticNeighbors>,
     pub mode: HybridMode,
+    /// Finds the exact matches, which come first; `None` if the mode has another order.
+    pub exact_matcher: Option<ExactMatcher>,
 }
 
 /// Ranks the first `page.limit` matches after `page.after`, with the total and the facets; `query` matches text and
@@ -49,35 +51,35 @@ pub(super) fn rank_hybrid(
     hybrid: &HybridRanker,
 ) -> Result<CollectedPage, IndexError> {
     let collector = PageCollector {
-        sort_key: SortKey::Score,
         limit: page.limit.max(RESCORED_COUNT),
         after: None,
-        facets: page.facets.clone(),
-        neighbors: Some(Arc::clone(&hybrid.neighbors)),
-        groups: page.groups.clone(),
+        separates_neighbors: true,
+        ..page.clone()
     };
     let mut collected = searcher.search(query, &collector)?;
     let deepest = collected.entries.last().map(PageEntry::full_text_score);
     let entries = &mut collected.entries;
     entries.append(&mut collected.neighbors);
     let read_count = entries.len();
-    entries.sort_by(|left, right| compare_sort_positions(&left.position, &right.position));
+    entries.sort_by(|left, right| {
+        let by_score = right.full_text_score().total_cmp(&left.full_text_score());
+        by_score.then_with(|| left.position.id.cmp(&right.position.id))
+    });
     let rescored_count = entries
         .iter()
         .take(RESCORED_COUNT)
         .take_while(|entry| entry.full_text_score() > 0.0)
         .count();
-    let mut weak_threshold = 0.0;
     if let Some(rescorer) = rescorer {
         rescorer.rescore(searcher, &mut entries[..rescored_count])?;
-        weak_threshold = rescorer.weak_threshold(&entries[..rescored_count]);
-        mark_weak_entries(&mut entries[rescored_count..], weak_threshold);
     }
+    let exact_matches = hybrid.find_exact_matches(searcher, &entries[..rescored_count])?;
     let scores = entries.iter().map(PageEntry::full_text_score);
     let best = scores.fold(0.0, Score::max);
     let scale = TextScoreScale::new(best, rescorer.map(Rescorer::max_text_score));
     for entry in entries.iter_mut() {
-        hybrid.combine_scores(searcher, entry, scale);
+        let is_exact = exact_matches.contains(&entry.address);
+        hybrid.combine_scores(searcher, entry, scale, is_exact);
     }
     entries.sort_by(|left, right| compare_sort_positions(&left.position, &right.position));
     if let Some(after) = &page.after {
@@ -92,7 +94,7 @@ pub(super) fn rank_hybrid(
                 query,
                 hybrid,
                 (after, page),
-                (scale, deepest, weak_threshold),
+                (scale, deepest),
                 &known_addresses,
             )?;
             entries.extend(more_entries);
@@ -110,7 +112,7 @@ fn collect_further_matches(
     query: &FilteredQuery,
     hybrid: &HybridRanker,
     (after, page): (&SortPosition, &PageCollector),
-    (scale, deepest, weak_threshold): (TextScoreScale, Score, Score),
+    (scale, deepest): (TextScoreScale, Score),
     known_addresses: &HashSet<DocAddress>,
 ) -> Result<Vec<PageEntry>, IndexError> {
     let empty_score = HybridScore {
@@ -119,11 +121,13 @@ fn collect_further_matches(
         scale,
         semantic: None,
         nearer_count: 0,
+        is_exact: false,
     };
+    let fitting_score = page.fit.map_or(0.0, FitModel::sufficient_text_score);
     let start_score = match after.value {
         // Weak matches follow the last one that is not weak, starting with the best of them.
         SortValue::Score(score) if !after.weak => {
-            empty_score.required_text_score(score).max(weak_threshold)
+            empty_score.required_text_score(score).max(fitting_score)
         }
         SortValue::Score(score) => empty_score.required_text_score(score),
         _ => deepest,
@@ -132,7 +136,6 @@ fn collect_further_matches(
     let mut read_limit = page.limit + EXTRA_MATCHES;
     loop {
         let collector = PageCollector {
-            sort_key: SortKey::Score,
             limit: read_limit,
             after: Some(SortPosition {
                 weak: false,
@@ -141,16 +144,15 @@ fn collect_further_matches(
             }),
             facets: RequestedFacets::default(),
             // Excludes the neighbors, which are all known already.
-            neighbors: Some(Arc::clone(&hybrid.neighbors)),
-            groups: page.groups.clone(),
+            separates_neighbors: true,
+            ..page.clone()
         };
         let mut entries = searcher.search(query, &collector)?.entries;
         let is_exhausted = entries.len() < read_limit;
         entries.retain(|entry| !known_addresses.contains(&entry.address));
-        mark_weak_entries(&mut entries, weak_threshold);
         entries
             .iter_mut()
-            .for_each(|entry| hybrid.combine_scores(searcher, entry, scale));
+            .for_each(|entry| hybrid.combine_scores(searcher, entry, scale, false));
         entries.retain(|entry| compare_sort_positions(after, &entry.position).is_lt());
         if is_exhausted || entries.len() >= page.limit {
             return Ok(entries);
@@ -172,13 +174,46 @@ impl HybridRanker {
         self.neighbors.similarity_of(segment, entry.address.doc_id)
     }
 
-    /// Combines the full-text score of an entry, which is already marked if it is weak, with its semantic score.
-    fn combine_scores(&self, searcher: &Searcher, entry: &mut PageEntry, scale: TextScoreScale) {
+    /// The addresses of those of these entries that are exact matches.
+    fn find_exact_matches(
+        &self,
+        searcher: &Searcher,
+        entries: &[PageEntry],
+    ) -> Result<HashSet<DocAddress>, IndexError> {
+        let Some(matcher) = &self.exact_matcher else {
+            return Ok(HashSet::new());
+        };
+        let mut addresses: Vec<DocAddress> = entries.iter().map(|entry| entry.address).collect();
+        addresses.sort_unstable();
+        let mut exact_matches = HashSet::new();
+        let mut current_segment: Option<(u32, ExactMatchSegment)> = None;
+        for address in addresses {
+            let segment = match &mut current_segment {
+                Some((ordinal, segment)) if *ordinal == address.segment_ord => segment,
+                _ => {
+                    let reader = searcher.segment_reader(address.segment_ord);
+                    let segment = matcher.open_segment(reader)?;
+                    &mut current_segment.insert((address.segment_ord, segment)).1
+                }
+            };
+            if segment.advance_and_check(address.doc_id) {
+                exact_matches.insert(address);
+            }
+        }
+        Ok(exact_matches)
+    }
+
+    /// Combines the full-text score of an entry with its semantic score.
+    fn combine_scores(
+        &self,
+        searcher: &Searcher,
+        entry: &mut PageEntry,
+        scale: TextScoreScale,
+        is_exact: bool,
+    ) {
         let text_score =
             Some(entry.full_text_score()).filter(|score| *score > 0.0 && self.uses_text());
         let similarity = self.similarity_of(searcher, entry);
-        let is_close = similarity.is_some_and(|near| self.neighbors.is_close(near));
-        entry.position.weak = !is_close && (text_score.is_none() || entry.position.weak);
         let hybrid_score = HybridScore {
             mode: self.mode,
             text_score,
@@ -188,6 +223,7 @@ impl HybridRanker {
             nearer_count: similarity.map_or(0, |near| {
                 self.neighbors.count_nearer(near.combined_cosine())
             }),
+            is_exact,
         };
         entry.position.value = SortValue::Score(hybrid_score.score());
         entry.hybrid_score = Some(hybrid_score);

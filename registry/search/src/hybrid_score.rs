@@ -11,9 +11,12 @@ const TEXT_WEIGHT: Score = 0.7;
 /// weight.
 const FULL_COVERAGE_SHARE: Score = 0.5;
 
+/// What an exact match scores in addition: more than any other agent can have.
+const EXACT_MATCH_BONUS: Score = 1.0;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HybridMode {
-    /// The weighted sum of both scores.
+    /// The weighted sum of both scores, exact matches first.
     WeightedSum,
     /// Full-text matches first, by their full-text score.
     TextFirst,
@@ -47,13 +50,15 @@ pub(super) struct HybridScore {
     pub semantic: Option<(AgentSimilarity, Score)>,
     /// The number of nearer neighbors, if the entry is one.
     pub nearer_count: usize,
+    /// Whether the entry is an exact match.
+    pub is_exact: bool,
 }
 
 impl HybridScore {
     pub fn score(self) -> Score {
         let text = self.text_score.map(|words| words / self.scale.best_score);
         let semantic = self.semantic.map_or(0.0, |(_, worth)| worth);
-        match self.mode {
+        let combined = match self.mode {
             HybridMode::WeightedSum => {
                 let weight = self.scale.text_weight;
                 weight * text.unwrap_or(0.0) + (1.0 - weight) * semantic
@@ -62,6 +67,10 @@ impl HybridScore {
                 text.map_or((1.0 - TEXT_WEIGHT) * semantic, |words| 1.0 + words)
             }
             HybridMode::SemanticOnly => semantic,
+        };
+        match self.is_exact {
+            true => combined + EXACT_MATCH_BONUS,
+            false => combined,
         }
     }
 
@@ -99,8 +108,12 @@ impl HybridScore {
         let mut reasons = Vec::new();
         let matches_text = self.text_score.is_some();
         if self.mode == HybridMode::TextFirst && matches_text {
-            let reason = "text matches come first because the query is short or exact";
+            let reason = "text matches come first because the query has required parts";
             reasons.push((reason, 1.0, String::new()));
+        }
+        if self.is_exact {
+            let reason = "the query is the whole name, tag, skill or identifier of the agent";
+            reasons.push((reason, EXACT_MATCH_BONUS, String::new()));
         }
         let weight = match self.mode {
             HybridMode::WeightedSum => 1.0 - self.scale.text_weight,
@@ -134,11 +147,15 @@ impl HybridScore {
         let title = match self.mode {
             HybridMode::WeightedSum => "weighted sum of text and semantic scores:",
             HybridMode::TextFirst => {
-                "text before semantic score, because the query is short or exact:"
+                "text before semantic score, because the query has required parts:"
             }
             HybridMode::SemanticOnly => "semantic score only:",
         };
         let mut root = Explanation::new(title, self.score());
+        if self.is_exact {
+            let title = "exact match of a name, tag, skill or identifier";
+            root.add_detail(Explanation::new(title, EXACT_MATCH_BONUS));
+        }
         if let Some((score, words)) = self.text_score.zip(text) {
             let mut part = Explanation::new(
                 "text score, divided by the query's best:",

@@ -8,6 +8,7 @@ use tantivy::{DocAddress, DocId, SegmentOrdinal};
 
 use super::duplicate_groups::{DuplicateDocument, DuplicateGroups, GroupMember};
 use super::response::{DuplicateAgents, MAX_DUPLICATES};
+use super::top_documents::RankedDocument;
 
 /// Positions kept per group: the first one, and those listed as duplicates.
 const MAX_GROUP_POSITIONS: usize = MAX_DUPLICATES + 1;
@@ -36,8 +37,7 @@ pub(super) struct MatchGroup {
 pub(super) struct GroupHead {
     /// Index of its segment among the searched ones.
     pub segment: usize,
-    pub document: DocId,
-    pub rank: u64,
+    pub ranked: RankedDocument,
     pub is_neighbor: bool,
 }
 
@@ -66,12 +66,11 @@ impl SegmentMatchGroups {
         None
     }
 
-    pub fn add(&mut self, duplicate: DuplicateDocument, rank: u64, is_neighbor: bool) {
+    pub fn add(&mut self, duplicate: DuplicateDocument, ranked: RankedDocument, is_neighbor: bool) {
         let group = MatchGroup {
             head: GroupHead {
                 segment: 0,
-                document: duplicate.document,
-                rank,
+                ranked,
                 is_neighbor,
             },
             head_position: duplicate.position,

@@ -1,4 +1,4 @@
-//! Page collector: collects the page, the exact total and the facets in one pass over all matches.
+//! Page collector: collects the page, the exact totals and the facets in one pass over all matches.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::agent_id_reader::AgentIdReader;
 use super::duplicate_groups::DuplicateGroups;
 use super::facets::{RequestedFacets, SegmentMatches};
+use super::fitting::FitModel;
 use super::match_groups::{MatchGroups, SegmentMatchGroups};
 use super::page_entry::{PageEntry, compare_sort_positions};
 use super::request::{SortOrder, SortPosition, SortValue};
@@ -26,24 +27,49 @@ pub(super) enum SortKey {
     Created,
 }
 
-/// Collects the first `limit` matches after `after`, the total, and the input of the facet counts. The query must
+/// Collects the first `limit` matches after `after`, the totals, and the input of the facet counts. The query must
 /// exclude deleted documents itself, as [`FilteredQuery`](super::filtered_query::FilteredQuery) does.
+#[derive(Clone)]
 pub(super) struct PageCollector {
     pub sort_key: SortKey,
     pub limit: usize,
     pub after: Option<SortPosition>,
     pub facets: RequestedFacets,
-    /// Semantic neighbors, all of which are collected separately: regardless of their rank, and not among the first
-    /// `limit`.
+    /// Semantic neighbors of the query.
     pub neighbors: Option<Arc<SemanticNeighbors>>,
+    /// Whether all neighbors are collected separately: regardless of their rank, and not among the first `limit`.
+    pub separates_neighbors: bool,
     /// Duplicate groups, of which only the first matching member is collected.
     pub groups: Option<Arc<DuplicateGroups>>,
+    /// Decides which matches fit; `None` if all do.
+    pub fit: Option<FitModel>,
+    /// Whether matches that do not fit only count in the total.
+    pub only_fitting: bool,
+}
+
+impl PageCollector {
+    /// Creates a collector of the first `limit` of all matches.
+    pub fn new(sort_key: SortKey, limit: usize) -> Self {
+        Self {
+            sort_key,
+            limit,
+            after: None,
+            facets: RequestedFacets::default(),
+            neighbors: None,
+            separates_neighbors: false,
+            groups: None,
+            fit: None,
+            only_fitting: false,
+        }
+    }
 }
 
 #[derive(Default)]
 pub(super) struct CollectedPage {
     pub total: u64,
-    /// Number of matches, counting each group of duplicates once.
+    /// Number of matches that fit.
+    pub total_fitting: u64,
+    /// Number of collected matches, counting each group of duplicates once.
     pub group_count: u64,
     pub entries: Vec<PageEntry>,
     /// The separately collected neighbors, in any order.
@@ -80,22 +106,27 @@ impl Collector for PageCollector {
                 ids: columns.agent_ids(reader)?,
                 after,
                 top: TopDocuments::new(self.limit),
-                neighbors: NeighborMatches {
-                    neighbors: match &self.neighbors {
-                        Some(neighbors) => neighbors.in_segment(reader.segment_id()),
-                        None => SegmentNeighbors::default(),
-                    },
-                    ..NeighborMatches::default()
-                },
+                separated: Vec::new(),
             },
+            neighbors: NeighborCursor {
+                neighbors: match &self.neighbors {
+                    Some(neighbors) => neighbors.in_segment(reader.segment_id()),
+                    None => SegmentNeighbors::default(),
+                },
+                next: 0,
+            },
+            separates_neighbors: self.separates_neighbors,
+            fit: self.fit,
+            only_fitting: self.only_fitting,
             grouped: SegmentMatchGroups::new(self.groups.as_deref(), ordinal),
             total: 0,
+            total_fitting: 0,
             matches: self.facets.new_segment_matches(ordinal, reader, &columns)?,
         })
     }
 
     fn requires_scoring(&self) -> bool {
-        self.sort_key == SortKey::Score && self.limit > 0
+        (self.sort_key == SortKey::Score && self.limit > 0) || self.fit.is_some()
     }
 
     /// Collects a segment without tantivy's check for deleted documents.
@@ -124,14 +155,19 @@ impl Collector for PageCollector {
         for (number, segment) in segments.into_iter().enumerate() {
             let segment = segment?;
             collected.total += segment.total;
+            collected.total_fitting += segment.total_fitting;
             collected.matches.extend(segment.matches);
             match_groups.add_segment_matches(number, segment.grouped);
             candidates.push(segment.candidates);
         }
-        collected.group_count = collected.total - match_groups.duplicate_count();
+        let collected_count = match self.only_fitting {
+            true => collected.total_fitting,
+            false => collected.total,
+        };
+        collected.group_count = collected_count - match_groups.duplicate_count();
         for head in match_groups.heads() {
             if let Some(segment) = candidates.get_mut(head.segment) {
-                segment.offer(head.rank, head.document, head.is_neighbor);
+                segment.offer(head.ranked, head.is_neighbor);
             }
         }
         let mut top_matches = Vec::with_capacity(candidates.len());
@@ -283,36 +319,39 @@ fn time_from_rank(rank: u64) -> i64 {
     tantivy::u64_to_i64(!rank)
 }
 
-/// The separately collected semantic neighbors of one segment.
-#[derive(Default)]
-struct NeighborMatches {
-    /// The documents to collect, ascending.
+/// The semantic neighbors of one segment, read along with its matches.
+struct NeighborCursor {
+    /// Ascending by document.
     neighbors: SegmentNeighbors,
     /// Index of the next neighbor that has not been reached.
     next: usize,
-    matched: Vec<RankedDocument>,
 }
 
-impl NeighborMatches {
-    /// Whether this match is a neighbor. Documents must ascend between calls.
-    fn advance_and_check_neighbor(&mut self, document: DocId) -> bool {
-        while let Some((near, _)) = self.neighbors.get(self.next) {
+impl NeighborCursor {
+    /// The similarity of this match if it is a neighbor. Documents must ascend between calls.
+    fn advance_to_similarity(&mut self, document: DocId) -> Option<f32> {
+        while let Some((near, similarity)) = self.neighbors.get(self.next) {
             if *near > document {
                 break;
             }
             self.next += 1;
             if *near == document {
-                return true;
+                return Some(similarity.combined_cosine());
             }
         }
-        false
+        None
     }
 }
 
 pub(super) struct SegmentPageCollector {
     candidates: SegmentCandidates,
+    neighbors: NeighborCursor,
+    separates_neighbors: bool,
+    fit: Option<FitModel>,
+    only_fitting: bool,
     grouped: SegmentMatchGroups,
     total: u64,
+    total_fitting: u64,
     matches: Option<SegmentMatches>,
 }
 
@@ -323,17 +362,15 @@ struct SegmentCandidates {
     ids: Arc<AgentIdReader>,
     after: Option<(u64, Uuid)>,
     top: TopDocuments,
-    neighbors: NeighborMatches,
+    /// The separately collected neighbors.
+    separated: Vec<RankedDocument>,
 }
 
 impl SegmentCandidates {
-    fn offer(&mut self, rank: u64, document: DocId, is_neighbor: bool) {
-        match is_neighbor {
-            true => self
-                .neighbors
-                .matched
-                .push(RankedDocument { rank, document }),
-            false => self.top.offer(rank, document, &self.ids, self.after),
+    fn offer(&mut self, ranked: RankedDocument, is_separated: bool) {
+        match is_separated {
+            true => self.separated.push(ranked),
+            false => self.top.offer(ranked, &self.ids, self.after),
         }
     }
 
@@ -345,12 +382,13 @@ impl SegmentCandidates {
             key: self.key,
             ids: self.ids,
         };
-        (best, self.neighbors.matched)
+        (best, self.separated)
     }
 }
 
 pub(super) struct SegmentPageFruit {
     total: u64,
+    total_fitting: u64,
     candidates: SegmentCandidates,
     grouped: SegmentMatchGroups,
     matches: Option<SegmentMatches>,
@@ -372,15 +410,17 @@ impl SegmentTopMatches {
     ) -> tantivy::Result<impl Iterator<Item = PageEntry>> {
         matches.sort_unstable_by_key(|ranked| ranked.rank);
         let values = self.key.read_sort_values(&matches)?;
+        let by_relevance = matches!(self.key, SegmentSortKey::Score);
         let entries = matches.into_iter().zip(values);
-        Ok(entries.map(|(ranked, value)| {
+        Ok(entries.map(move |(ranked, value)| {
             let id = self.ids.get(ranked.document);
             PageEntry {
                 position: SortPosition {
-                    weak: false,
+                    weak: by_relevance && ranked.weak,
                     value,
                     id,
                 },
+                weak: ranked.weak,
                 rescore_bonus: RescoreBonus::default(),
                 hybrid_score: None,
                 duplicates: None,
@@ -395,13 +435,23 @@ impl SegmentCollector for SegmentPageCollector {
 
     fn collect(&mut self, document: DocId, score: Score) {
         self.total += 1;
+        let similarity = self.neighbors.advance_to_similarity(document);
+        let fits = self.fit.is_none_or(|fit| fit.fits(score, similarity));
+        self.total_fitting += u64::from(fits);
+        if self.only_fitting && !fits {
+            return;
+        }
         let candidates = &mut self.candidates;
         if candidates.top.limit() > 0 {
-            let rank = candidates.key.rank(document, score);
-            let is_near = candidates.neighbors.advance_and_check_neighbor(document);
+            let ranked = RankedDocument {
+                rank: candidates.key.rank(document, score),
+                document,
+                weak: !fits,
+            };
+            let is_separated = self.separates_neighbors && similarity.is_some();
             match self.grouped.advance_to_duplicate(document) {
-                Some(duplicate) => self.grouped.add(duplicate, rank, is_near),
-                None => candidates.offer(rank, document, is_near),
+                Some(duplicate) => self.grouped.add(duplicate, ranked, is_separated),
+                None => candidates.offer(ranked, is_separated),
             }
         }
         if let Some(matches) = &mut self.matches {
@@ -412,6 +462,7 @@ impl SegmentCollector for SegmentPageCollector {
     fn harvest(self) -> Self::Fruit {
         Ok(SegmentPageFruit {
             total: self.total,
+            total_fitting: self.total_fitting,
             candidates: self.candidates,
             grouped: self.grouped,
             matches: self.matches,

@@ -12,6 +12,8 @@ use super::response::DuplicateAgents;
 #[derive(Debug, Clone)]
 pub(super) struct PageEntry {
     pub position: SortPosition,
+    /// Whether the agent does not fit the query, in any order.
+    pub weak: bool,
     pub rescore_bonus: RescoreBonus,
     /// The combination of full-text and semantic score, in a hybrid search.
     pub hybrid_score: Option<HybridScore>,
@@ -51,11 +53,4 @@ pub(super) fn refresh_page_position(after: &SortPosition, entries: &[PageEntry])
     let mut positions = entries.iter().map(|entry| &entry.position);
     let current = positions.find(|position| position.id == after.id);
     current.unwrap_or(after).clone()
-}
-
-/// Marks entries as weak whose full-text score is below the threshold; none of them is rescored.
-pub(super) fn mark_weak_entries(entries: &mut [PageEntry], threshold: Score) {
-    for entry in entries {
-        entry.position.weak = entry.full_text_score() < threshold;
-    }
 }

@@ -7,8 +7,10 @@ use tantivy::query::Query;
 
 use super::analysis::{AnalyzedQuery, analyze_query};
 use super::error::IndexError;
+use super::exact_match::ExactMatcher;
 use super::filter::{DocumentFilter, FilterClause, any_condition_clause, build_filter_clauses};
 use super::filtered_query::FilteredQuery;
+use super::fitting::FitModel;
 use super::hybrid_ranking::HybridRanker;
 use super::hybrid_score::HybridMode;
 use super::page_collector::SortKey;
@@ -22,9 +24,6 @@ use super::text_query::TextQueryBuilder;
 use super::visible_agents::LazyVisibleAgents;
 use super::{IndexInner, IndexView};
 
-/// Queries of up to this many words count as keywords, which rank full-text matches first.
-const SHORT_QUERY_WORDS: usize = 2;
-
 /// A request compiled for one state of the index.
 pub(super) struct PreparedQuery {
     pub view: IndexView,
@@ -34,6 +33,8 @@ pub(super) struct PreparedQuery {
     pub statistics: Arc<QueryStatistics>,
     pub rescorer: Option<Rescorer>,
     pub parsed: ParsedQuery,
+    /// Decides which matches fit; `None` if all do.
+    pub fit: Option<FitModel>,
     /// Nearest neighbors to combine with the full-text matches, if requested.
     pub hybrid: Option<HybridRanker>,
     /// Prefixes with more words than are searched.
@@ -121,7 +122,7 @@ impl IndexInner {
             self.expand_words(&mut query, &parsed, visible_to, &view, &statistics)?;
         // Only the order by relevance is rescored.
         let rescorer = match request.sort {
-            SortOrder::Relevance => Rescorer::new(&statistics, &self.fields, &query, &parsed)?,
+            SortOrder::Relevance => Rescorer::new(&statistics, &self.fields, &query)?,
             _ => None,
         };
         let text_builder = TextQueryBuilder {
@@ -131,14 +132,18 @@ impl IndexInner {
         };
         let filter = self.document_filter(&view, all_clauses, &request.visible_to);
         let text = text_builder.build(&parsed);
+        // Without a text every agent matches, so neighbors add nothing.
+        let semantic = request.semantic.as_ref().filter(|_| text.is_some());
+        let fit = self.build_fit_model(semantic, &text_builder, &statistics)?;
         let scored = text
             .as_deref()
-            .filter(|_| request.sort == SortOrder::Relevance || request.explain);
+            .filter(|_| request.sort == SortOrder::Relevance || request.explain || fit.is_some());
         let query_statistics = Arc::new(statistics.query_statistics(scored)?);
-        // Without a text every agent matches, so neighbors add nothing.
-        let hybrid = match request.semantic.as_ref().filter(|_| text.is_some()) {
-            Some(meaning) => {
-                Some(self.build_hybrid_ranker(meaning, &text_builder, &view.searcher, &filter)?)
+        let hybrid = match semantic {
+            Some(semantic) => {
+                let written = request.text.as_deref().unwrap_or_default();
+                let (builder, searcher) = (&text_builder, &view.searcher);
+                Some(self.build_hybrid_ranker(semantic, written, builder, searcher, &filter)?)
             }
             None => None,
         };
@@ -148,6 +153,7 @@ impl IndexInner {
             statistics: query_statistics,
             rescorer: rescorer.filter(|_| hybrid.as_ref().is_none_or(HybridRanker::uses_text)),
             hybrid,
+            fit,
             parsed,
             cut_prefixes,
             view,
@@ -190,10 +196,34 @@ impl IndexInner {
         Ok(cut_prefixes)
     }
 
+    /// The model that decides which matches fit; `None` if all do: any match of a required part or of a single word
+    /// suffices, and without words there is nothing to fit.
+    fn build_fit_model(
+        &self,
+        semantic: Option<&SemanticQuery>,
+        text_builder: &TextQueryBuilder<'_>,
+        statistics: &CorpusStatistics,
+    ) -> Result<Option<FitModel>, IndexError> {
+        if let Some(semantic) = semantic.filter(|semantic| semantic.semantic_only) {
+            return Ok(Some(FitModel::by_meaning(semantic.cutoff)));
+        }
+        let words = &text_builder.query.words;
+        let suffices = match semantic {
+            Some(_) => words.is_empty(),
+            None => words.len() <= 1,
+        };
+        if suffices || !text_builder.parsed.required.is_empty() {
+            return Ok(None);
+        }
+        let cutoff = semantic.map(|semantic| semantic.cutoff);
+        FitModel::for_words(statistics, &self.fields, words, cutoff).map(Some)
+    }
+
     /// The nearest neighbors of a query, and how they are combined with its full-text matches.
     fn build_hybrid_ranker(
         &self,
         semantic: &SemanticQuery,
+        written: &str,
         text_builder: &TextQueryBuilder<'_>,
         searcher: &Searcher,
         filter: &DocumentFilter,
@@ -204,7 +234,6 @@ impl IndexInner {
             false if required.is_some() || !text_builder.parsed.conditions.is_empty() => {
                 HybridMode::TextFirst
             }
-            false if text_builder.query.words.len() <= SHORT_QUERY_WORDS => HybridMode::TextFirst,
             false => HybridMode::WeightedSum,
         };
         let tables = &self.slot_cache;
@@ -218,6 +247,8 @@ impl IndexInner {
         Ok(HybridRanker {
             neighbors: Arc::new(neighbors),
             mode,
+            exact_matcher: (mode == HybridMode::WeightedSum)
+                .then(|| ExactMatcher::new(self.fields.keys, written)),
         })
     }
 

@@ -1,8 +1,8 @@
 //! Ranking by relevance: the best candidates of the first scoring are rescored and come first; the others follow
 //! unchanged. Rescoring never lowers a score, so all pages together are in one order by score.
 //!
-//! A candidate that covers too little of the query is weak and comes after all others. If any candidate is weak, so
-//! are all matches behind the candidates; this keeps the order across pages.
+//! A match that does not fit is weak and comes after all others. That is decided by its first score, so that matches
+//! behind the candidates need no rescoring to be in their place.
 
 use tantivy::{Searcher, TantivyError};
 
@@ -11,7 +11,7 @@ use super::facets::RequestedFacets;
 use super::filtered_query::FilteredQuery;
 use super::hybrid_ranking::{HybridRanker, rank_hybrid};
 use super::page_collector::{CollectedPage, PageCollector, SortKey};
-use super::page_entry::{compare_sort_positions, mark_weak_entries, refresh_page_position};
+use super::page_entry::{compare_sort_positions, refresh_page_position};
 use super::request::SortPosition;
 use super::rescore::{RESCORED_COUNT, Rescorer};
 
@@ -33,21 +33,20 @@ pub(super) fn rank_matches(
     let mut collected = searcher.search(
         query,
         &PageCollector {
-            sort_key: page.sort_key,
             limit: page.limit.max(RESCORED_COUNT),
             after: None,
-            facets: page.facets.clone(),
-            neighbors: None,
-            groups: page.groups.clone(),
+            ..page.clone()
         },
     )?;
     let entries = &mut collected.entries;
-    let last_position = entries.last().map(|entry| entry.position.clone());
+    // Behind the candidates the order is by score alone.
+    let last_position = entries.last().map(|entry| SortPosition {
+        weak: false,
+        ..entry.position.clone()
+    });
     let read_count = entries.len() as u64;
     let again = entries.len().min(RESCORED_COUNT);
     rescorer.rescore(searcher, &mut entries[..again])?;
-    let weak_threshold = rescorer.weak_threshold(&entries[..again]);
-    mark_weak_entries(&mut entries[again..], weak_threshold);
     entries[..again].sort_by(|left, right| compare_sort_positions(&left.position, &right.position));
     if let Some(after) = &page.after {
         let after = &refresh_page_position(after, entries);
@@ -59,7 +58,6 @@ pub(super) fn rank_matches(
             })?;
             let further = unrescored_collector(page, after, deepest, missing);
             let mut further = searcher.search(query, &further)?.entries;
-            mark_weak_entries(&mut further, weak_threshold);
             further.retain(|entry| compare_sort_positions(after, &entry.position).is_lt());
             entries.append(&mut further);
         }
@@ -81,7 +79,6 @@ fn unrescored_collector(
         ..after.clone()
     };
     PageCollector {
-        sort_key: page.sort_key,
         limit: count,
         after: Some(
             match compare_sort_positions(&by_score_alone, &last_rescored).is_lt() {
@@ -90,7 +87,6 @@ fn unrescored_collector(
             },
         ),
         facets: RequestedFacets::default(),
-        neighbors: None,
-        groups: page.groups.clone(),
+        ..page.clone()
     }
 }

@@ -42,8 +42,10 @@ pub struct SearchRequest {
     pub max_bytes: Option<usize>,
     /// Position after which the page begins, taken from an earlier page of the same search.
     pub after: Option<SortPosition>,
-    /// Facets to count over all matches.
+    /// Facets to count over all matches, or over those that fit with [`only_fitting`](Self::only_fitting).
     pub facets: Vec<Facet>,
+    /// Whether only agents that fit the text are hits, and counted in facets and groups.
+    pub only_fitting: bool,
     /// Whether only one agent of each duplicate group is a hit. Totals and facets count all agents.
     pub group_duplicates: bool,
     /// Whether the scores of the first [`MAX_EXPLAINED_HITS`] hits are explained.
@@ -157,7 +159,7 @@ impl SortOrder {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SortPosition {
-    /// Whether the hit is weak. Always false except in the order by relevance, in which weak hits come last.
+    /// Whether the hit is weak and comes after all others. Always false except in the order by relevance.
     pub weak: bool,
     pub value: SortValue,
     /// Id of the agent. It breaks ties between equal values.

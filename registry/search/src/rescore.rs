@@ -1,6 +1,5 @@
 //! Rescoring of the best candidates by the positions of words. It adds scores for the best skill, for words that
 //! follow each other as in the query or are near each other, and for stop words, which the first scoring ignores.
-//! Candidates that contain too little of the query are marked as weak.
 
 use std::collections::HashSet;
 
@@ -12,13 +11,11 @@ use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, Term};
 use super::analysis::AnalyzedQuery;
 use super::error::IndexError;
 use super::page_entry::PageEntry;
-use super::query_parser::ParsedQuery;
 use super::request::SortValue;
 use super::rescore_bonus::RescoreBonus;
 use super::schema::IndexFields;
 use super::statistics::CorpusStatistics;
 use super::text_layout::{is_other_texts_part, part_at_position};
-use super::visible_agents::CountTermDocs as _;
 use super::word_proximity::AdjacentWordPairs;
 
 pub(super) const RESCORED_COUNT: usize = 64;
@@ -35,14 +32,6 @@ const STOP_WORD_WEIGHT: Score = 0.5;
 /// Maximum number of distinct scored stop words of a query.
 const MAX_STOP_WORDS: usize = 8;
 
-/// Share of a query's words, by idf, below which a candidate is weak.
-const MIN_COVERAGE: Score = 0.3;
-/// The same share for two words, of which one is enough unless the other has a far higher idf.
-const MIN_COVERAGE_OF_TWO: Score = 0.4;
-
-/// Share of the best covering candidate's score from which a candidate is never weak.
-const SPARED_SCORE_SHARE: Score = 0.7;
-
 const BM25_K1: Score = 1.2;
 const BM25_B: Score = 0.75;
 
@@ -51,8 +40,6 @@ pub(super) struct Rescorer {
     words: Vec<RescoredWord>,
     pairs: AdjacentWordPairs,
     mean_length: Score,
-    /// Sum of word shares from which a candidate is not weak; 0 if no candidate can be weak.
-    min_coverage: Score,
 }
 
 #[derive(Debug, Clone)]
@@ -62,8 +49,6 @@ struct RescoredWord {
     /// The number of the word's own forms.
     own_form_count: usize,
     kind: WordKind,
-    /// Share of a content word in the query: the idf of the form that agents use.
-    share: Score,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +64,6 @@ impl Rescorer {
         statistics: &CorpusStatistics,
         fields: &IndexFields,
         query: &AnalyzedQuery,
-        parsed: &ParsedQuery,
     ) -> Result<Option<Self>, IndexError> {
         if query.words.is_empty() {
             return Ok(None);
@@ -94,15 +78,6 @@ impl Rescorer {
             let own = 1 + word.language_stems.len();
             rescorer.add_word(statistics, fields, forms, own, WordKind::Content)?;
             word_forms.push(word.base_form());
-        }
-        // A match of a single word covers the query, and so does a match of the required parts.
-        if query.words.len() > 1 && parsed.required.is_empty() {
-            let shares = rescorer.words.iter().map(|word| word.share);
-            let part = match query.words.len() {
-                2 => MIN_COVERAGE_OF_TWO,
-                _ => MIN_COVERAGE,
-            };
-            rescorer.min_coverage = part * shares.sum::<Score>();
         }
         let known_forms: HashSet<&str> = word_forms.iter().copied().collect();
         let mut stop_words: Vec<&str> = Vec::new();
@@ -133,36 +108,17 @@ impl Rescorer {
         kind: WordKind,
     ) -> Result<(), IndexError> {
         let mut weighted_forms = Vec::new();
-        let mut share: Option<Score> = None;
-        let mut first_idf = 0.0;
         for (form, weight) in forms {
             let term = Term::from_field_text(fields.text, form);
             let idf = statistics.idf(&term)?;
-            if kind == WordKind::Content && share.is_none() {
-                if weighted_forms.is_empty() {
-                    first_idf = idf;
-                }
-                // A word that no agent uses has the share of the forms that it may stand for.
-                share = (statistics.count_term_docs(&term, 1)? > 0).then_some(idf);
-            }
             weighted_forms.push((term, weight * idf));
         }
         self.words.push(RescoredWord {
             forms: weighted_forms,
             own_form_count,
             kind,
-            share: share.unwrap_or(first_idf),
         });
         Ok(())
-    }
-
-    /// First score below which matches behind these rescored candidates are weak. They are not examined word by word:
-    /// if any candidate is weak, all matches behind the candidates are.
-    pub fn weak_threshold(&self, rescored: &[PageEntry]) -> Score {
-        match rescored.iter().any(|entry| entry.position.weak) {
-            true => Score::INFINITY,
-            false => self.min_coverage,
-        }
     }
 
     /// The maximum full-text score of the query: the limit of BM25 for an agent that contains every word very often.
@@ -179,7 +135,7 @@ impl Rescorer {
         (BM25_K1 + 1.0) * worths.sum::<Score>()
     }
 
-    /// Adds the rescoring bonus to these matches, and marks weak ones. No score decreases.
+    /// Adds the rescoring bonus to these matches. No score decreases.
     pub fn rescore(
         &self,
         searcher: &Searcher,
@@ -201,26 +157,11 @@ impl Rescorer {
             };
             let added = segment.score_document(address.doc_id);
             entry.rescore_bonus = added;
-            entry.position.weak = segment.coverage() < self.min_coverage;
             if let SortValue::Score(score) = &mut entry.position.value {
                 *score += added.sum();
             }
         }
-        Self::unmark_weak_high_scores(entries);
         Ok(())
-    }
-
-    /// Unmarks candidates that repeat few words of the query often and can still be right: those whose score would
-    /// place them among the candidates that cover the query.
-    fn unmark_weak_high_scores(entries: &mut [PageEntry]) {
-        let covering = entries.iter().filter(|entry| !entry.position.weak);
-        let scores = covering.map(PageEntry::full_text_score);
-        let Some(best) = scores.max_by(Score::total_cmp) else {
-            return;
-        };
-        for entry in entries {
-            entry.position.weak &= entry.full_text_score() < SPARED_SCORE_SHARE * best;
-        }
     }
 }
 
@@ -315,15 +256,6 @@ impl<'a> RescoredSegment<'a> {
             stop_words: self.stop_word_score(1.0 - BM25_B + BM25_B * length),
             exact_form: self.exact_form_score(),
         }
-    }
-
-    /// Sum of the shares of the content words that the last scored document contains in any form.
-    fn coverage(&self) -> Score {
-        let words = self.rescorer.words.iter().zip(&self.positions);
-        words
-            .filter(|(_, forms)| forms.iter().any(|places| !places.is_empty()))
-            .map(|(word, _)| word.share)
-            .sum()
     }
 
     /// The skill, or the agent's own texts, with the highest score, and the score.

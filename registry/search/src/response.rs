@@ -23,11 +23,13 @@ pub struct IndexSearchResponse {
     pub has_more: bool,
     /// Number of all matches, independent of the page.
     pub total: u64,
+    /// Number of those that fit the text, and are not weak as hits; all without a text.
+    pub total_fitting: u64,
     /// The number of groups, if duplicates are grouped and the page has hits; each group is one hit.
     pub groups: Option<u64>,
     /// Number of the agents that the request counts as left out; 0 if it counts none.
     pub left_out: u64,
-    /// Facet counts over all matches.
+    /// Facet counts over all matches, or over those that fit if only they were requested.
     pub facets: BTreeMap<Facet, FacetCounts>,
     /// Hints about an empty result or ignored parts of the query.
     pub hints: Vec<Hint>,
@@ -46,8 +48,8 @@ pub struct HitRow {
     /// Relevance score; `None` if the query has no text. Comparable only within one response, and only among hits with
     /// the same `weak`.
     pub score: Option<f32>,
-    /// Whether the hit covers too little of the query and is not close to it in meaning. In the order by relevance,
-    /// weak hits come after all others.
+    /// Whether the agent does not fit the query: it has too few of its words, and is not close to it in meaning. In the
+    /// order by relevance, weak hits come after all others.
     pub weak: bool,
     /// Position after which the next page continues.
     pub position: SortPosition,
@@ -150,7 +152,7 @@ pub enum HintKind {
     Syntax,
     /// No agent is visible to the caller.
     Empty,
-    /// Every match is weak.
+    /// There are matches, but none fits.
     OnlyWeak,
 }
 

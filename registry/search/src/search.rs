@@ -27,7 +27,7 @@ use super::request::{
 };
 use super::response::{BoundedHits, HitRow, IndexSearchResponse};
 use super::score_explainer::ScoreExplainer;
-use super::{Index, IndexInner, IndexView};
+use super::{Index, IndexInner};
 
 const MAX_LOOKUP_HITS: usize = 100;
 
@@ -72,6 +72,7 @@ impl IndexInner {
     ) -> Result<HitRow, IndexError> {
         let PageEntry {
             position,
+            weak,
             address,
             rescore_bonus: added,
             hybrid_score: blended,
@@ -105,7 +106,7 @@ impl IndexInner {
         let matched_skills = skills.into_iter().map(|skill| skill.id).collect();
         Ok(HitRow {
             id: position.id,
-            weak: position.weak,
+            weak,
             hit,
             catalog_entry: entry,
             score: match position.value {
@@ -152,9 +153,11 @@ impl IndexInner {
 
 fn new_page_collector(
     request: &SearchRequest,
-    view: &IndexView,
+    prepared: &PreparedQuery,
     sort_key: SortKey,
 ) -> Result<PageCollector, IndexError> {
+    let view = &prepared.view;
+    let neighbors = prepared.hybrid.as_ref().map(|hybrid| &hybrid.neighbors);
     Ok(PageCollector {
         sort_key,
         // One hit more than the page holds shows whether another page follows; without a page only counts are needed.
@@ -164,11 +167,14 @@ fn new_page_collector(
         },
         after: request.after.clone(),
         facets: RequestedFacets::new(request.facets.clone(), Arc::clone(&view.precomputed_facets)),
-        neighbors: None,
+        neighbors: neighbors.map(Arc::clone),
+        separates_neighbors: false,
         groups: match request.group_duplicates && request.limit > 0 {
             true => Some(view.groups.get_or_compute(&view.searcher)?),
             false => None,
         },
+        fit: prepared.fit,
+        only_fitting: request.only_fitting,
     })
 }
 
@@ -188,11 +194,12 @@ impl Index {
         {
             return Err(IndexError::PositionMismatch);
         }
-        let page = new_page_collector(request, &prepared.view, sort_key)?;
+        let page = new_page_collector(request, &prepared, sort_key)?;
         let searcher = &prepared.view.searcher;
         let query = prepared.filtered_query();
         let CollectedPage {
             total,
+            total_fitting,
             group_count: groups,
             mut entries,
             matches,
@@ -215,12 +222,13 @@ impl Index {
         let facets = page
             .facets
             .count_facet_values(searcher, &inner.fields, matches)?;
-        let hints = inner.build_hints(request, &prepared, total, hits.first())?;
+        let hints = inner.build_hints(request, &prepared, total, total_fitting)?;
         let left_out = inner.count_left_out(request, &prepared)?;
         Ok(IndexSearchResponse {
             hits,
             has_more,
             total,
+            total_fitting,
             groups: page.groups.as_ref().map(|_| groups),
             left_out,
             facets,
@@ -259,14 +267,7 @@ impl Index {
                 break;
             }
             clauses.push(lookup_clause(fields, key));
-            let page = PageCollector {
-                sort_key: SortKey::Updated,
-                limit: limit - hits.len(),
-                after: None,
-                facets: RequestedFacets::default(),
-                neighbors: None,
-                groups: None,
-            };
+            let page = PageCollector::new(SortKey::Updated, limit - hits.len());
             let query = FilteredQuery::new(None, inner.document_filter(&view, clauses, visible_to));
             for entry in view.searcher.search(&query, &page)?.entries {
                 let none = Highlighter::new(&[]);

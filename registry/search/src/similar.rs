@@ -17,7 +17,6 @@ use super::agent_id_reader::AgentIdReader;
 use super::analysis::indexed_words;
 use super::duplicate_groups::DuplicateGroups;
 use super::error::IndexError;
-use super::facets::RequestedFacets;
 use super::filter::{DocumentFilter, build_filter_clauses};
 use super::filtered_query::FilteredQuery;
 use super::highlight::Highlighter;
@@ -300,6 +299,7 @@ impl SimilarSearch<'_> {
                     value: SortValue::Score(score),
                     id: ids[address.segment_ord as usize].get(address.doc_id),
                 },
+                weak: false,
                 rescore_bonus: RescoreBonus::default(),
                 hybrid_score: None,
                 duplicates: None,
@@ -332,13 +332,9 @@ impl SimilarSearch<'_> {
         let min_score = MIN_SCORE_SHARE * self.own_score(&query_statistics, &query)?;
         let query = FilteredQuery::new(Some(Box::new(query)), self.filter.clone());
         let page = PageCollector {
-            sort_key: SortKey::Score,
-            // The agent, or one of its duplicates, is among them at most once.
-            limit: limit + 1,
-            after: None,
-            facets: RequestedFacets::default(),
-            neighbors: None,
             groups: Some(Arc::clone(&self.groups)),
+            // The agent, or one of its duplicates, is among them at most once.
+            ..PageCollector::new(SortKey::Score, limit + 1)
         };
         let query = query.with_statistics(query_statistics);
         let mut entries = self.view.searcher.search(&query, &page)?.entries;

@@ -9,6 +9,8 @@ use super::agent_id_reader::AgentIdReader;
 pub(super) struct RankedDocument {
     pub rank: u64,
     pub document: DocId,
+    /// Whether the match does not fit the query.
+    pub weak: bool,
 }
 
 /// The best `limit` matches, in a buffer of twice that size. Ids are only read for equal ranks, so most matches are
@@ -35,11 +37,11 @@ impl TopDocuments {
     /// Adds a match, unless it ranks behind the best ones or does not come after `after`.
     pub fn offer(
         &mut self,
-        rank: u64,
-        document: DocId,
+        ranked: RankedDocument,
         ids: &AgentIdReader,
         after: Option<(u64, Uuid)>,
     ) {
+        let RankedDocument { rank, document, .. } = ranked;
         let comes_before =
             |(limit, id): (u64, Uuid)| rank < limit || (rank == limit && ids.get(document) < id);
         let comes_after =
@@ -47,7 +49,7 @@ impl TopDocuments {
         if !self.worst.is_none_or(comes_before) || !after.is_none_or(comes_after) {
             return;
         }
-        self.candidates.push(RankedDocument { rank, document });
+        self.candidates.push(ranked);
         if self.candidates.len() == self.limit * 2 {
             self.shrink(ids);
         }
@@ -66,19 +68,18 @@ impl TopDocuments {
             .candidates
             .select_nth_unstable_by_key(last, |ranked| ranked.rank);
         let rank = worst.rank;
-        let mut ties: Vec<(Uuid, DocId)> = Vec::new();
+        let mut ties: Vec<(Uuid, RankedDocument)> = Vec::new();
         self.candidates.retain(|ranked| {
             if ranked.rank == rank {
-                ties.push((ids.get(ranked.document), ranked.document));
+                ties.push((ids.get(ranked.document), *ranked));
             }
             ranked.rank < rank
         });
-        ties.sort_unstable();
+        ties.sort_unstable_by_key(|(id, _)| *id);
         ties.truncate(self.limit - self.candidates.len());
         self.worst = ties.last().map(|(id, _)| (rank, *id));
-        let equal = ties.into_iter();
         self.candidates
-            .extend(equal.map(|(_, document)| RankedDocument { rank, document }));
+            .extend(ties.into_iter().map(|(_, ranked)| ranked));
     }
 
     pub fn finish(mut self, ids: &AgentIdReader) -> Vec<RankedDocument> {

@@ -28,8 +28,8 @@ fn undocumented_exchanges_are_found() {
             "instance": "/", "errors": [{"pointer": pointer, "detail": "d"}]});
         answer(status, "application/problem+json", &body)
     };
-    let list = json!({"agents": [], "total": 0, "facets": {}, "order": "updated", "mode": "lexical", "hints": [],
-        "next_page_token": null});
+    let list = json!({"agents": [], "total": 0, "total_fitting": 0, "facets": {}, "facets_count": "total",
+        "order": "updated", "mode": "lexical", "hints": [], "next_page_token": null});
     let with = |name: &str, value: Value| {
         let mut list = list.clone();
         list[name] = value;

@@ -1,8 +1,8 @@
 //! The similarity cutoff of semantic search: calibrated once for each model, from the agents themselves.
 //!
 //! The example requests of agents serve as queries. Their similarity to other agents is similarity by chance, and the
-//! cutoff is the value that one in twenty of these similarities exceeds. An agent below the cutoff is found only if it
-//! is among the nearest few, and then counts as a weak match.
+//! cutoff is the value that one in twenty of these similarities exceeds. An agent below the cutoff is found by meaning
+//! only if it is among the nearest few, and its similarity is then no evidence that it fits.
 
 use std::sync::Arc;
 

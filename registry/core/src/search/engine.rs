@@ -69,6 +69,8 @@ pub struct SearchResults {
     /// The order used: that of the query, or `resumed`.
     pub order: &'static str,
     pub mode: SearchMode,
+    /// Whether matches that do not fit are left out of hits and facets.
+    pub only_fitting: bool,
     pub next_page_token: Option<String>,
     /// Whether the result can be cached while the index stays the same. Not if the vectors could not be read, because
     /// they may be readable for the next search.
@@ -251,6 +253,7 @@ impl<'a> PreparedSearch<'a> {
                 false => effective_sort_name(self.query),
             },
             mode,
+            only_fitting: self.query.fitting == Some(true),
             next_page_token: next,
             is_cacheable: mode == expected_mode,
         })

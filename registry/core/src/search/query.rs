@@ -46,6 +46,7 @@ pub fn build_search_request(query: &SearchQuery, limits: &LimitsConfig) -> Resul
             highlights: fields.includes(HitFields::HIGHLIGHTS),
             computation: fields.selects_field(HitFields::EXPLAIN),
         },
+        only_fitting: query.fitting == Some(true),
         group_duplicates: parse_content_grouping(query)?,
         ..SearchRequest::default()
     })

@@ -2,7 +2,8 @@
 //! parsed and serialized again.
 
 use a2a_registry_api::{
-    Duplicates, Facet, FacetValue, Fragment, HighlightView, Hint, HitFields, Match,
+    Duplicates, FACETS_COUNT_FITTING, FACETS_COUNT_TOTAL, Facet, FacetValue, Fragment,
+    HighlightView, Hint, HitFields, Match,
 };
 use a2a_registry_search::{Highlight, HintKind, HitRow, IndexSearchResponse};
 use bytes::Bytes;
@@ -110,6 +111,7 @@ pub fn render_search_response(results: &SearchResults, fields: HitFields) -> Byt
     }
     let rest = AgentListEnvelope {
         total: response.total,
+        total_fitting: response.total_fitting,
         groups: response.groups,
         facets: response
             .facets
@@ -129,6 +131,10 @@ pub fn render_search_response(results: &SearchResults, fields: HitFields) -> Byt
                 (name.as_str(), facet)
             })
             .collect(),
+        facets_count: match results.only_fitting {
+            true => FACETS_COUNT_FITTING,
+            false => FACETS_COUNT_TOTAL,
+        },
         order: results.order,
         mode: results.mode.as_str(),
         hints: hint_views(response),
@@ -145,8 +151,10 @@ pub fn render_search_response(results: &SearchResults, fields: HitFields) -> Byt
 #[derive(Serialize)]
 struct AgentListEnvelope<'a> {
     total: u64,
+    total_fitting: u64,
     groups: Option<u64>,
     facets: std::collections::BTreeMap<&'static str, Facet>,
+    facets_count: &'static str,
     order: &'a str,
     mode: &'static str,
     hints: Vec<Hint>,
@@ -170,8 +178,8 @@ fn hint_sentence(hint: &a2a_registry_search::Hint) -> String {
     let text = &hint.text;
     match hint.kind {
         HintKind::OnlyWeak => {
-            "No good match: the listed agents only share common words with the query, or are \
-                               only loosely related to it in meaning."
+            "No agent fits well: those that match only share some words with the query, or are only \
+             loosely related to it in meaning."
                 .into()
         }
         HintKind::Empty => {

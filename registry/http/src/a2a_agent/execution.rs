@@ -85,8 +85,10 @@ async fn find_agents(
     let search_request = parse_search_request(request)?;
     let results = search_local_entries(context, caller, &search_request, SURFACE).await?;
     let source = ard_base_url(context);
+    let (total, fitting) = (results.response.total, results.response.total_fitting);
     let mut page = FoundAgentsPage {
         without_urn: results.response.left_out,
+        total_fitting: (fitting < total).then_some(fitting),
         ..FoundAgentsPage::default()
     };
     for row in &results.response.hits {

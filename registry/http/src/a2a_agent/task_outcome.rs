@@ -67,6 +67,9 @@ pub(super) struct FoundAgentsPage {
     /// Number of matching agents without a URN; counted for the first page only.
     #[serde(default)]
     pub(super) without_urn: u64,
+    /// Number of the matching agents that fit the request, if others match it too.
+    #[serde(default)]
+    pub(super) total_fitting: Option<u64>,
     /// The agents as results of that response, as JSON texts, read from the index whenever the page is rendered.
     #[serde(skip)]
     pub(super) entries: Vec<String>,
@@ -165,6 +168,9 @@ impl TaskOutcome {
                     if number > 0 {
                         metadata.insert(name.to_owned(), number.into());
                     }
+                }
+                if let Some(fitting) = page.total_fitting {
+                    metadata.insert("totalFitting".to_owned(), fitting.into());
                 }
                 let data = ArtifactData::Found {
                     results: page.entries,

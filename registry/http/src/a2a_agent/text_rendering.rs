@@ -53,9 +53,14 @@ pub(super) fn found_agents_text(page: &FoundAgentsPage) -> String {
             "{count} agents on this page are omitted because their entries are too large."
         )),
     };
+    let fitting = page.total_fitting.map(|fitting| match fitting {
+        0 => "None of the matching agents fits well.".to_owned(),
+        1 => "1 of the matching agents fits well.".to_owned(),
+        count => format!("{count} of the matching agents fit well."),
+    });
     let more =
         has_next_page.then(|| "Say \"more\" in this conversation for the next page.".to_owned());
-    for paragraph in [left_out, without_urn, more].into_iter().flatten() {
+    for paragraph in [fitting, left_out, without_urn, more].into_iter().flatten() {
         text.push_str(&format!("\n\n{paragraph}"));
     }
     text

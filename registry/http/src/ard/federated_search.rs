@@ -37,6 +37,8 @@ pub(crate) struct FederatedPage {
     pub(crate) missing_peers: Vec<String>,
     /// Number of matching local agents without a URN; counted for the first page only.
     pub(crate) without_urn: u64,
+    /// Number of matching local agents that fit; `None` for results merged with those of peers.
+    pub(crate) total_fitting: Option<u64>,
 }
 
 /// Returns a page of the merged list. The first page queries the peers; the list is cached for the following pages.
@@ -66,6 +68,7 @@ pub(super) async fn search_with_peers(
             response: search_response_bytes(hits, &source, max_score, None, next.as_deref()),
             missing_peers: missing,
             without_urn: found.response.left_out,
+            total_fitting: Some(found.response.total_fitting),
         }
     };
     let (key, offset) = match cursor {
@@ -104,6 +107,7 @@ pub(super) async fn search_with_peers(
         response: response.into(),
         missing_peers: missing,
         without_urn,
+        total_fitting: None,
     })
 }
 

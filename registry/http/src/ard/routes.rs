@@ -32,6 +32,9 @@ const PEERS_MISSING: HeaderName = HeaderName::from_static("a2a-registry-peers-mi
 /// Reports the agents that the search left out; the response body allows no additional members.
 const HINT: HeaderName = HeaderName::from_static("a2a-registry-hint");
 
+/// Reports how many of the matching agents fit, for the same reason.
+const TOTAL_FITTING: HeaderName = HeaderName::from_static("a2a-registry-total-fitting");
+
 /// `Cache-Control` of public responses, which caches must revalidate.
 const PUBLIC_CACHING: HeaderValue = HeaderValue::from_static("no-cache");
 /// `Cache-Control` of responses for one caller.
@@ -124,6 +127,10 @@ fn search_response(caller: &Caller, page: FederatedPage) -> HttpResponse {
     {
         response.headers_mut().insert(PEERS_MISSING, names);
     }
+    if let Some(fitting) = page.total_fitting {
+        let headers = response.headers_mut();
+        headers.insert(TOTAL_FITTING, HeaderValue::from(fitting));
+    }
     let hint = without_urn_hint(page.without_urn);
     if let Some(Ok(hint)) = hint.map(|hint| HeaderValue::from_str(&hint)) {
         response.headers_mut().insert(HINT, hint);
@@ -160,6 +167,9 @@ impl FromRequest for ArdScope {
             ("A2A-Registry-Hint" = String,
              description = "On the first page, the number of matching agents without a URN, which are left out; \
              absent if none"),
+            ("A2A-Registry-Total-Fitting" = u64,
+             description = "Number of matching agents that fit the query well, with a score of at least 20; absent if \
+             results are merged with those of peers"),
         )),
         ArdErrorResponses,
     )

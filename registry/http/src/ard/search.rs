@@ -85,6 +85,7 @@ pub(crate) async fn search_entries(
         response: search_response_bytes(hits, &source, MAX_SCORE, peer_referrals.as_deref(), next),
         missing_peers: Vec::new(),
         without_urn: page.response.left_out,
+        total_fitting: Some(page.response.total_fitting),
     })
 }
 

@@ -48,6 +48,8 @@ pub(super) fn search_input_schema() -> Arc<JsonObject> {
         "trust": {"description": "Minimum trust level: `L0` fetched over TLS, `L1` domain proved, `L2` signed by the \
         domain, `L3` signed with a key that the domain's owner enrolled."},
         "sort": {"description": "Order of the agents; `relevance` by default."},
+        "fitting": {"description": "True to leave out agents that match the text but do not fit it well, which are \
+            `weak`."},
         "page_size": {"description": "Number of agents on the page; 10 by default.", "default": DEFAULT_PAGE_SIZE, "maximum": MAX_PAGE_SIZE},
         "page_token": {"description": "`next_page_token` of the previous page, with all other arguments unchanged.",
             "maxLength": 4096},
@@ -199,6 +201,10 @@ fn coerce_to_schema(value: Value, schema: &Value) -> Value {
             let number = text.strip_suffix(".0").unwrap_or(&text).parse::<i64>();
             number.map_or(value, Value::from)
         }
+        (Some("boolean"), Value::String(text)) => match text.parse() {
+            Ok(value) => Value::Bool(value),
+            Err(_) => Value::String(text),
+        },
         (Some("string"), value @ (Value::Number(_) | Value::Bool(_))) => value.to_string().into(),
         (_, value) => value,
     }

@@ -29,8 +29,10 @@ const MAX_HINT_CHARS: usize = 200;
 pub(super) struct AgentPage {
     /// The agents, best first.
     pub agents: Vec<ListedAgent>,
-    /// Number of agents on all pages.
+    /// Number of agents that match; those on all pages, unless `fitting` leaves some out.
     pub total: u64,
+    /// Number of the matching agents that fit the text well and are not `weak`.
+    pub total_fitting: u64,
     /// `page_token` of the next page; null on the last page.
     pub next_page_token: Option<String>,
     /// How to get more or better results: one sentence each.
@@ -182,6 +184,8 @@ pub(super) struct CheckedAction {
 pub(super) struct FacetPage {
     /// Number of counted agents.
     pub total: u64,
+    /// Number of the counted agents that fit the text well.
+    pub total_fitting: u64,
     /// Facets, by name.
     pub facets: Vec<CountedFacet>,
 }
@@ -214,6 +218,7 @@ impl AgentPage {
         Self {
             agents: agents.collect(),
             total: list.total,
+            total_fitting: list.total_fitting,
             hints: list
                 .hints
                 .iter()

@@ -10,9 +10,11 @@ use crate::mcp::result_types::{
 const MAX_ADDRESS_CHARS: usize = 300;
 
 pub(super) fn listed_agents_text(page: &AgentPage) -> String {
+    let fitting = fitting_note(page.total, page.total_fitting);
     let mut rows = vec![match (page.agents.len(), page.total) {
-        (0, _) => "No agent matches.".to_owned(),
-        (shown, total) => format!("{shown} of {total} agents. {QUOTED_NOTE}"),
+        (0, 0) => "No agent matches.".to_owned(),
+        (0, total) => format!("0 of {total} agents.{fitting}"),
+        (shown, total) => format!("{shown} of {total} agents.{fitting} {QUOTED_NOTE}"),
     }];
     for agent in &page.agents {
         append_agent_lines(&mut rows, agent);
@@ -26,6 +28,16 @@ pub(super) fn listed_agents_text(page: &AgentPage) -> String {
         }),
     );
     join_lines(&rows)
+}
+
+/// How many of the matching agents fit, if not all do.
+fn fitting_note(total: u64, total_fitting: u64) -> String {
+    match total_fitting {
+        fitting if fitting >= total => String::new(),
+        0 => " None fits well.".to_owned(),
+        1 => " 1 of them fits well.".to_owned(),
+        fitting => format!(" {fitting} of them fit well."),
+    }
 }
 
 fn join_lines(rows: &[String]) -> String {

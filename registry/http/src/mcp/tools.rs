@@ -239,6 +239,7 @@ impl ToolCall<'_> {
         });
         let page = FacetPage {
             total: search_page.response.total,
+            total_fitting: search_page.response.total_fitting,
             facets: facets.collect(),
         };
         tool_success_result(&page, vec![text_rendering::facets_text(&page)])

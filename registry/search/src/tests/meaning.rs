@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::fitting::scan_matches;
 use super::oracle::{counted, matches, random_agent, random_request};
 use super::*;
 use crate::analysis::analyze_query;
@@ -183,16 +184,10 @@ impl World {
             order.is_sorted_by(|one, next| { (one.0, -one.1) <= (next.0, -next.1) }),
             "{order:?}"
         );
-        let cutoff = request
-            .semantic
-            .as_ref()
-            .map_or(0.0, |meaning| meaning.cutoff);
-        for hit in answer.hits.iter().filter(|hit| hit.score.is_some()) {
-            match near.get(&hit.id) {
-                Some(similarity) if *similarity >= cutoff => assert!(!hit.weak, "{request:?}"),
-                _ if !words.contains(&hit.id) => assert!(hit.weak, "{request:?}"),
-                _ => {}
-            }
+        let (_, fitting) = scan_matches(&self.index, request, &near);
+        assert_eq!(answer.total_fitting, fitting.len() as u64, "{request:?}");
+        for hit in &answer.hits {
+            assert_eq!(hit.weak, !fitting.contains(&hit.id), "{request:?}");
         }
         // Every hit is a neighbor, a full-text match, or both.
         for hit in answer
@@ -332,11 +327,11 @@ fn without_a_word_in_common_the_nearest_is_found_and_with_words_both_count() {
         semantic_only: false,
     });
     let answer = index.search(&request).unwrap();
-    // Two words of five weigh less than the semantic score but are enough for a hit that is not weak. The nearest few
-    // are found however far away they are.
+    // Two words of five weigh less than the semantic score, and are not enough to fit. The nearest few are found however
+    // far away they are.
     assert_eq!(ids(&answer), [id(1), id(3), id(2)]);
     let weak: Vec<bool> = answer.hits.iter().map(|hit| hit.weak).collect();
-    assert_eq!(weak, [false, false, true]);
+    assert_eq!(weak, [false, true, true]);
     let [meaning, words] = [0, 1].map(|place| answer.hits[place].score.unwrap());
     assert!((meaning + words - 1.0).abs() < 0.01, "{meaning} {words}");
     assert!(words > 0.1 && words < 0.4, "{words}");
@@ -347,7 +342,7 @@ fn without_a_word_in_common_the_nearest_is_found_and_with_words_both_count() {
     assert!((answer.hits[0].score.unwrap() - 0.7).abs() < 0.01);
     let meaning = answer.hits[1].score.unwrap();
     assert!((meaning - 0.3).abs() < 1e-6, "{meaning}");
-    // Two words are keywords: full-text matches come first.
+    // The same holds for two words.
     request.text = Some("money market".into());
     assert_eq!(ids(&index.search(&request).unwrap()), [id(3), id(1), id(2)]);
     // If text matches cover little of the query, agents close in meaning come first.

@@ -7,6 +7,7 @@ mod bounded;
 mod damage;
 mod durability;
 mod facets;
+mod fitting;
 mod groups;
 mod hints;
 mod keys;

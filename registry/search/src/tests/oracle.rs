@@ -442,12 +442,8 @@ pub(super) fn counts_by(
     } = compiled;
     let frequent = PrecomputedFacets::build(searcher, &index.0.fields, limits, None).unwrap();
     let page = PageCollector {
-        sort_key: SortKey::Updated,
-        limit: 0,
-        after: None,
         facets: RequestedFacets::new(Facet::ALL.to_vec(), frequent),
-        neighbors: None,
-        groups: None,
+        ..PageCollector::new(SortKey::Updated, 0)
     };
     let matches = searcher.search(&**query, &page).unwrap().matches;
     assert!(matches.len() > 1);
@@ -534,10 +530,10 @@ fn large_segments_equal_a_naive_scan() {
                 .hits
                 .iter()
                 .take(20)
+                .take_while(|hit| !hit.weak)
                 .filter_map(|hit| hit.score)
                 .collect();
             let bare: Vec<f32> = best.iter().map(|(score, _)| *score).collect();
-            assert_eq!(scores.len(), bare.len());
             for (score, bare) in scores.iter().zip(&bare) {
                 // Rescoring only adds to a score.
                 assert!(*score >= bare * (1.0 - 1e-4), "{scores:?} {bare:?}");

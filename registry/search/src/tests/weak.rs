@@ -1,4 +1,4 @@
-//! Weak hits: poor matches come last, and are counted like all others.
+//! Weak hits: what does not fit comes last, and is counted apart.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,31 +46,43 @@ fn a_hit_with_nothing_but_common_words_of_a_question_is_weak_and_counts() {
     let mut request = text(QUESTION);
     request.facets = vec![Facet::Tag];
     let answer = index.search(&request).unwrap();
-    assert_eq!((answer.total, answer.hits.len()), (30, 30));
+    assert_eq!((answer.total, answer.total_fitting), (30, 0));
+    assert_eq!(answer.hits.len(), 30);
     assert!(answer.hits.iter().all(|hit| hit.weak));
     assert_eq!(answer.facets[&Facet::Tag].values, [("office".into(), 30)]);
     assert_eq!(kinds(&answer), [HintKind::OnlyWeak]);
+    request.only_fitting = true;
+    let answer = index.search(&request).unwrap();
+    assert_eq!((answer.total, answer.total_fitting), (30, 0));
+    assert!(answer.hits.is_empty() && !answer.has_more);
+    assert!(answer.facets[&Facet::Tag].values.is_empty());
+    assert_eq!(kinds(&answer), [HintKind::OnlyWeak]);
+    request.only_fitting = false;
 
     index
         .apply_changes(vec![agent(70, "Flight desk")], &[], 2)
         .unwrap();
     let answer = index.search(&request).unwrap();
-    assert_eq!((answer.total, answer.hits[0].id), (31, id(70)));
+    assert_eq!((answer.total, answer.total_fitting), (31, 1));
+    assert_eq!(answer.hits[0].id, id(70));
     assert!(!answer.hits[0].weak && answer.hits[1..].iter().all(|hit| hit.weak));
     assert_eq!(kinds(&answer), []);
+    // In another order they keep their marks, and the hint that nothing fits.
+    request.sort = SortOrder::Name;
+    let answer = index.search(&request).unwrap();
+    assert_eq!((answer.total, answer.total_fitting), (31, 1));
+    let good = answer.hits.iter().filter(|hit| !hit.weak);
+    assert_eq!(good.map(|hit| hit.id).collect::<Vec<_>>(), [id(70)]);
+    assert!(answer.hits[0].weak && !answer.hits[0].position.weak);
 }
 
 #[test]
-fn one_word_a_demand_a_filter_and_another_order_have_no_weak_hits() {
+fn one_word_a_demand_and_a_filter_have_no_weak_hits() {
     let dir = tempfile::tempdir().unwrap();
     let mut agents = keepers(0..30);
     // One occurrence in a long text has a very low score.
     agents[7].description = "and so on with many more words ".repeat(400) + "journey";
     let index = built(dir.path(), agents);
-    let by_name = SearchRequest {
-        sort: SortOrder::Name,
-        ..text(QUESTION)
-    };
     for (request, total) in [
         (text("agent"), 30),
         (text("journey"), 1),
@@ -79,10 +91,10 @@ fn one_word_a_demand_a_filter_and_another_order_have_no_weak_hits() {
         (text("\"book keeping\" flight"), 30),
         (text("tag:office"), 30),
         (all(), 30),
-        (by_name, 30),
     ] {
         let answer = index.search(&request).unwrap();
         assert_eq!(answer.total, total, "{:?}", request.text);
+        assert_eq!(answer.total_fitting, total, "{:?}", request.text);
         let weak = answer.hits.iter().filter(|hit| hit.weak).count();
         assert_eq!((weak, kinds(&answer)), (0, vec![]), "{:?}", request.text);
     }
@@ -142,6 +154,19 @@ fn page_after_page_the_weak_ones_follow_the_others() {
         let whole: Vec<(Uuid, bool)> = whole.hits.iter().map(|hit| (hit.id, hit.weak)).collect();
         let weak = whole.iter().position(|(_, weak)| *weak);
         assert_eq!(weak.unwrap_or(whole.len()), strong);
+        request.only_fitting = true;
+        let fitting = index.search(&request).unwrap();
+        assert_eq!(
+            (fitting.total, fitting.total_fitting),
+            (total, strong as u64)
+        );
+        let fitting: Vec<(Uuid, bool)> =
+            fitting.hits.iter().map(|hit| (hit.id, hit.weak)).collect();
+        assert_eq!(fitting, whole[..strong]);
+        for size in [7, 60, 250] {
+            assert_eq!(paged(&index, &request, size), fitting, "{size} on a page");
+        }
+        request.only_fitting = false;
         assert!(whole.is_sorted_by_key(|(_, weak)| *weak));
         let different: BTreeSet<Uuid> = whole.iter().map(|(id, _)| *id).collect();
         assert_eq!(different.len() as u64, total);

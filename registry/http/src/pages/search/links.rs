@@ -58,8 +58,9 @@ pub(crate) fn search_link(query: &SearchQuery, change: impl FnOnce(&mut SearchQu
         ..query.clone()
     };
     change(&mut query);
-    // The page collapses duplicates by default.
+    // By default the page collapses duplicates and leaves out what does not fit.
     query.group.take_if(|group| group == GROUP_BY_CONTENT);
+    query.fitting.take_if(|fitting| *fitting);
     match serde_html_form::to_string(&query) {
         Ok(pairs) if !pairs.is_empty() => format!("/?{pairs}"),
         _ => ALL_AGENTS_URL.to_owned(),
@@ -121,6 +122,7 @@ pub(crate) fn unfiltered_link(query: &SearchQuery) -> String {
         explain: query.explain,
         mode: query.mode.clone(),
         group: query.group.clone(),
+        fitting: query.fitting,
         ..SearchQuery::default()
     };
     search_link(&bare, |_| {})
@@ -128,7 +130,8 @@ pub(crate) fn unfiltered_link(query: &SearchQuery) -> String {
 
 /// Hidden fields of the form for a new text: every filter, the order, the mode, and whether scores are explained.
 pub(crate) fn hidden_search_fields(query: &SearchQuery) -> Vec<(String, String)> {
-    let rest = search_link(query, |query| query.q = None);
+    // Whoever wanted the weaker results of one text sees first what fits another.
+    let rest = search_link(query, |query| (query.q, query.fitting) = (None, None));
     let rest = parse_link_query(&rest).into_owned();
     rest.filter(|(name, _)| name != "q").collect()
 }

@@ -87,10 +87,15 @@ enum SearchOutcome {
 }
 
 struct SearchResultsView {
-    total: String,
+    /// Number of the listed agents, on all pages.
+    count: String,
     hits: Vec<HitView>,
-    /// Weak matches, which come last and are collapsed.
+    /// Weak matches, which come last; empty unless they are requested.
     weak: Vec<HitView>,
+    /// Link to the list with the weaker results, and their number.
+    weaker: Option<(String, String)>,
+    /// Link to the list of those that fit, and their number, where weaker results are listed too.
+    fitting: Option<(String, String)>,
     facets: Vec<FacetView>,
     resumed: bool,
     /// Search mode used, unless it is a full text search as requested.
@@ -206,6 +211,7 @@ fn parse_search_page_query(query: &str) -> Result<SearchQuery> {
     query
         .group
         .get_or_insert_with(|| GROUP_BY_CONTENT.to_owned());
+    query.fitting.get_or_insert(true);
     query.facets = SEARCH_PAGE_FACETS.iter().map(ToString::to_string).collect();
     Ok(query)
 }
@@ -296,7 +302,8 @@ fn search_results_view(
     now: Timestamp,
 ) -> SearchResultsView {
     let hints = hint_lines(&list);
-    // Weak matches come last only in the order by relevance, where collapsing them does not change the order.
+    let only_fitting = list.has_only_fitting();
+    // Weak matches come last only in the order by relevance, where a heading before them does not change the order.
     let folds_weak = effective_sort_name(query) == "relevance";
     let tag_links = FilterLinks::new(query, "tag");
     let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
@@ -308,11 +315,22 @@ fn search_results_view(
         hits.map(|hit| HitView::new(hit, query, &tag_links, now))
             .collect()
     };
+    let listed = match only_fitting {
+        true => list.total_fitting,
+        false => list.total,
+    };
+    let weaker = list.total.saturating_sub(list.total_fitting);
+    let other_list = |fitting: bool, count: u64| {
+        let link = search_link(query, |query| query.fitting = Some(fitting));
+        (count > 0).then(|| (link, text::group_thousands(&count)))
+    };
     SearchResultsView {
-        total: text::group_thousands(&list.total),
+        count: text::group_thousands(&listed),
         hits: views(hits),
         weak: views(weak),
-        facets: facets::facet_views(query, &list.facets, list.total, names),
+        weaker: other_list(false, weaker).filter(|_| only_fitting),
+        fitting: other_list(true, list.total_fitting).filter(|_| !only_fitting && weaker > 0),
+        facets: facets::facet_views(query, &list.facets, listed, names),
         resumed: list.order == "resumed",
         found_by: match list.mode.as_str() {
             "hybrid" => Some("by full text and meaning"),

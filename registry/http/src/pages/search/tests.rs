@@ -55,7 +55,9 @@ fn list() -> AgentList {
     serde_json::from_value(json!({
         "agents": [hit],
         "total": 40,
+        "total_fitting": 40,
         "facets": {"tag": {"values": [{"value": "travel", "count": 40}], "other_count": 0}},
+        "facets_count": "total_fitting",
         "order": "relevance",
         "mode": "lexical",
         "hints": [],
@@ -120,37 +122,65 @@ fn the_parts_of_a_score_are_shown_and_end_somewhere() {
     assert!(!html.contains("level-1") && !html.contains("in total"));
 }
 
+/// Renders a list of so many matches and so many that fit, with hits that have these marks.
+fn render_marked(address: &str, marks: &[bool], total: u64, total_fitting: u64) -> String {
+    let mut list = list();
+    let hit = list.agents[0].clone();
+    list.agents = vec![hit; marks.len()];
+    for (hit, weak) in list.agents.iter_mut().zip(marks) {
+        hit.matched.weak = *weak;
+    }
+    (list.total, list.total_fitting) = (total, total_fitting);
+    if address.contains("fitting=false") {
+        list.facets_count = "total".to_owned();
+    }
+    list.next_page_token = None;
+    render(address, list)
+}
+
 #[test]
-fn weak_hits_are_folded_behind_the_good_ones_and_open_where_there_is_no_other() {
-    let marked = |marks: &[bool], address: &str| {
-        let mut list = list();
-        let hit = list.agents[0].clone();
-        list.agents = vec![hit; marks.len()];
-        for (hit, weak) in list.agents.iter_mut().zip(marks) {
-            hit.matched.weak = *weak;
-        }
-        list.next_page_token = None;
-        render(address, list)
-    };
-    let html = marked(&[false, true, true], "q=flights");
-    let (good, weak) = html.split_once("2 weaker matches").unwrap();
+fn the_headline_counts_what_fits_and_a_link_leads_to_the_rest() {
+    let html = render_marked("q=flights&tag=travel&page_token=t", &[false], 78, 1);
+    assert!(html.contains("<strong>1</strong> agent<"), "{html}");
+    let link = "<a href=\"/?q=flights&#38;tag=travel&#38;fitting=false\">77 weaker results</a>";
+    assert!(html.contains(link), "{html}");
+    assert!(!html.contains("Weaker results") && !html.contains("Only the"));
+    // Where nothing fits, the link is all there is.
+    let html = render_marked("q=flights", &[], 1, 0);
+    assert!(html.contains("<strong>0</strong> agents<"), "{html}");
+    assert!(
+        html.contains("fitting=false\">1 weaker result</a>"),
+        "{html}"
+    );
+    // Where everything fits, there is no link.
+    let html = render_marked("q=flights", &[false], 40, 40);
+    assert!(
+        !html.contains("weaker") && !html.contains("fitting="),
+        "{html}"
+    );
+}
+
+#[test]
+fn weaker_results_stand_below_a_heading_and_the_others_are_a_link_away() {
     let hit = "<li class=\"hit\">";
-    assert_eq!(good.matches(hit).count(), 1, "{html}");
-    assert_eq!(weak.matches(hit).count(), 2, "{html}");
-    assert!(
-        good.ends_with("<details class=\"fold bare\">\n<summary>"),
-        "{html}"
+    let html = render_marked("q=flights&fitting=false", &[false, true, true], 3, 1);
+    assert!(html.contains("<strong>3</strong> agents<"), "{html}");
+    let (good, weak) = html.split_once("<h2>Weaker results</h2>").unwrap();
+    assert_eq!(
+        (good.matches(hit).count(), weak.matches(hit).count()),
+        (1, 2)
     );
-    let html = marked(&[true], "q=flights");
-    assert!(
-        html.contains("<details class=\"fold bare\" open>"),
-        "{html}"
-    );
-    assert!(html.contains("1 weak match<"), "{html}");
+    assert!(weak.contains("<a href=\"/?q=flights\">Only the 1 that fits</a>"));
+    // Filters and orders keep the list of all, and the form for another text does not.
+    assert!(html.contains("sort=name&#38;fitting=false"), "{html}");
+    assert!(!html.contains("name=\"fitting\""), "{html}");
     // In the order by name, weak matches keep their position.
-    let html = marked(&[true, false], "q=flights&sort=name");
-    assert!(!html.contains("weaker"), "{html}");
+    let html = render_marked("q=flights&sort=name&fitting=false", &[true, false], 2, 1);
+    assert!(!html.contains("Weaker results"), "{html}");
     assert_eq!(html.matches(hit).count(), 2, "{html}");
+    // Nothing that fits is no link.
+    let html = render_marked("q=flights&fitting=false", &[true], 1, 0);
+    assert!(!html.contains("Only the"), "{html}");
 }
 
 #[test]

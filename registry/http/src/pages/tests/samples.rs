@@ -251,6 +251,7 @@ pub fn list(hits: Vec<Hit>, total: u64) -> AgentList {
     AgentList {
         agents: hits,
         total,
+        total_fitting: total,
         groups: None,
         facets: BTreeMap::from([
             (
@@ -293,6 +294,7 @@ pub fn list(hits: Vec<Hit>, total: u64) -> AgentList {
             ),
             ("liveness".into(), facet(&[("fresh", 1199), ("stale", 48)])),
         ]),
+        facets_count: "total_fitting".into(),
         order: "relevance".into(),
         mode: "lexical".into(),
         hints: Vec::new(),
