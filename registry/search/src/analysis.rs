@@ -1,10 +1,10 @@
 //! Text analysis: how names, descriptions and queries become terms.
 //!
-//! A text is split into runs of letters, digits and marks, with the symbols of names such as C++. A run yields its folded form and, if they differ, its stem
-//! by script (English, Russian or Arabic) and its stems in the languages of the text, all at the same position; a
-//! camel-case run also yields its parts. Chinese, Japanese and Korean runs, which are written without spaces, yield
-//! every pair of adjacent characters; indexed text also yields each character alone, for queries of a single one. A
-//! mark belongs to the character before it.
+//! A text is split into runs of letters, digits and marks, with the symbols of names such as C++. A run yields its
+//! folded form and, if they differ, its stem by script (English, Russian or Arabic) and its stems in the languages of
+//! the text, all at the same position; a camel-case run also yields its parts. Chinese, Japanese and Korean runs,
+//! which are written without spaces, yield every pair of adjacent characters; indexed text also yields each character
+//! alone, for queries of a single one. A mark belongs to the character before it.
 
 use std::ops::Range;
 

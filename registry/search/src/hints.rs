@@ -54,7 +54,7 @@ impl IndexInner {
             .text
             .as_deref()
             .is_some_and(|text| !text.trim().is_empty());
-        if has_query && !prepared.parsed.has_text() && prepared.parsed.conditions.is_empty() {
+        if has_query && prepared.text.is_none() && prepared.parsed.conditions.is_empty() {
             hints.push(Hint::new(HintKind::NoWords, String::new()));
         }
         // Weak hits come last, so if the very first hit is weak, all hits are.

@@ -42,7 +42,8 @@ enum SynonymMember {
 }
 
 impl SynonymMember {
-    /// Parses a member. A word after `=` has a stem that other words share; a phrase after `>` only leads to the others.
+    /// Parses a member. A word after `=` has a stem that other words share; a phrase after `>` only leads to the
+    /// others.
     fn parse(text: &str) -> Self {
         let text = text.trim();
         if let Some(phrase) = text.strip_prefix('>') {
@@ -127,8 +128,10 @@ fn parse_synonyms(text: &str) -> SynonymTable {
 
 /// Adds the forms of synonyms to each word of a query. Synonyms of a phrase are added to its first word.
 fn add_synonyms(synonyms: &SynonymTable, query: &mut AnalyzedQuery) {
-    let holds =
-        |form: &String, position: usize| query.content_words.contains(&(form.clone(), position));
+    let holds = |form: &String, position: usize| {
+        let mut words = query.content_words.iter();
+        words.any(|(known, place)| *place == position && known == form)
+    };
     let has_phrase = |phrase: &[String]| {
         let mut places = query.content_words.iter().map(|(_, place)| *place);
         places.any(|first| phrase.iter().zip(first..).all(|(form, at)| holds(form, at)))

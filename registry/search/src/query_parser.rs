@@ -229,8 +229,8 @@ impl ParsedQuery {
         parts > 0 || has_any_word(&self.words)
     }
 
-    /// The query with its quotations as plain words, for a search that they leave without matches. `None` if it requires
-    /// none, or has operators: who uses these means what the query says.
+    /// The query with its quotations as plain words, for a search that they leave without matches. `None` if it
+    /// requires none, or has operators: who uses these means what the query says.
     pub fn relax_quotations(&self) -> Option<Self> {
         // Without operators, only quotations are required.
         (!self.has_operators && !self.required.is_empty()).then(|| Self {

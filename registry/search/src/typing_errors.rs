@@ -39,7 +39,8 @@ const CORRECTION_FACTOR: u64 = 20;
 const MAX_TYPING_ERRORS: u8 = 2;
 const MAX_SIMILAR_WORDS: usize = 3;
 
-/// Maximum number of terms read for one form of a word.
+/// Maximum number of terms read to find a word with a stem; below, the maximum number read for one form of a word.
+const MAX_INFLECTIONS: usize = 64;
 const MAX_SCANNED_TERMS: usize = 1_024;
 
 /// Whether a folded word may be a typing error, as far as the word alone shows.
@@ -80,8 +81,12 @@ pub(super) fn add_corrections(
         if corrections.is_empty() && is_certain_error {
             corrections = find_two_error_corrections(fields, word, statistics)?;
         }
-        if is_certain_error {
-            word.correction = corrections.first().map(|best| best.spelling.clone());
+        if let Some(best) = corrections.first().filter(|_| is_certain_error) {
+            let agents = statistics.visible_agents();
+            word.correction = Some(match best.spelling == best.form {
+                true => find_written_word(&agents, fields, &best.form)?,
+                false => best.spelling.clone(),
+            });
         }
         let forms = corrections.into_iter().map(|correction| correction.form);
         word.other_forms.extend(forms);
@@ -183,6 +188,32 @@ fn retain_corrections(
     Ok(used.into_iter().map(|(_, correction)| correction).collect())
 }
 
+/// The shortest word of the agents with this stem; the stem itself if it is a word.
+fn find_written_word(
+    agents: &VisibleAgentSet<'_>,
+    fields: &IndexFields,
+    stem: &str,
+) -> Result<String, IndexError> {
+    if is_everyday_word(stem) {
+        return Ok(stem.to_owned());
+    }
+    // Stemming turns a final `y` into `i`.
+    let beginning = stem.strip_suffix('i').unwrap_or(stem);
+    let scanned = agents.first_terms(fields.text, None, MAX_INFLECTIONS, |terms, found| {
+        let mut begun = terms.range().ge(beginning).into_stream()?;
+        while begun.advance()
+            && begun.key().starts_with(beginning.as_bytes())
+            && found(begun.key(), begun.value())?
+        {}
+        Ok(())
+    })?;
+    let words = scanned.terms.iter();
+    let words = words.map(|term| &scanned.bytes[term.text.clone()]);
+    let inflections = words.filter(|word| stem_by_script(word, word).as_deref() == Some(stem));
+    let shortest = inflections.min_by_key(|word| word.len());
+    Ok(shortest.unwrap_or(stem).to_owned())
+}
+
 fn first_letters(word: &str, count: usize) -> &str {
     let end = word.char_indices().nth(count);
     end.map_or(word, |(end, _)| &word[..end])
@@ -249,8 +280,8 @@ fn sort_forms_by_use(
     Ok(counted.into_iter().map(|(_, form)| form).collect())
 }
 
-/// The terms in agents of a set that begin with these letters and differ from a form by at most this many typing errors
-/// (a letter inserted, deleted or replaced, or two transposed), in alphabetical order.
+/// The terms in agents of a set that begin with these letters and differ from a form by at most this many typing
+/// errors (a letter inserted, deleted or replaced, or two transposed), in alphabetical order.
 fn fuzzy_forms(
     agents: &VisibleAgentSet<'_>,
     fields: &IndexFields,
