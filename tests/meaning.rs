@@ -200,6 +200,7 @@ both_databases!(
     a_restart_embeds_nothing_again,
     vectors_of_other_texts_serve_until_all_are_made_anew,
     a_question_that_nothing_fits_says_so,
+    a_misspelled_question_is_encoded_as_it_was_meant,
     a_silent_encoder_turns_a_search_into_full_text,
     unreadable_vectors_turn_a_search_into_full_text,
     a_failed_embedding_step_is_retried,
@@ -475,6 +476,24 @@ async fn a_question_that_nothing_fits_says_so(url: &str) {
     let found = search_with_mode(&registry, "an agent to book a flight", Some("lexical")).await;
     assert_eq!((good(&found), found.total), (vec![wings.id], 4));
     assert!(found.hints.is_empty());
+}
+
+/// The encoder gets the words that typing errors stand for, and the answer says which.
+async fn a_misspelled_question_is_encoded_as_it_was_meant(url: &str) {
+    let registry = patient(url).await;
+    let [bank, ..] = three(&registry).await;
+    let encoder = ScriptedEncoder::new("first", 0);
+    finish(&registry, &mut open(&registry, &encoder).await).await;
+    let found = search_with_mode(&registry, "change my curency", None).await;
+    assert_eq!((found.mode.as_str(), hit_ids(&found)[0]), ("hybrid", bank));
+    assert_eq!(encoder.take_texts(TextKind::Query), ["change my currency"]);
+    let hints: Vec<(&str, &str)> = found
+        .hints
+        .iter()
+        .map(|hint| (hint.kind.as_str(), hint.text.as_str()))
+        .collect();
+    let said = "\"curency\" may be misspelled: \"currency\" was searched too.";
+    assert_eq!(hints, [("corrected", said)]);
 }
 
 /// A busy, absent or silent encoder turns a search into full text, without an error, and the result is not cached.

@@ -175,3 +175,34 @@ async fn weak_matches_stand_behind_a_line_of_their_own() {
     assert!(good.contains("Wings") && weak.contains("Ledger"), "{html}");
     assert!(weak.contains("Only the 1 that fits"), "{html}");
 }
+
+/// What a query was taken for is told in the answer, on the page and on the command line.
+#[tokio::test]
+async fn a_query_that_was_read_differently_is_told_of() {
+    let registry = RegistrySetup::new().start().await;
+    let origin = Origin::start();
+    let description = "Makes slides of the quarterly figures of a savanna";
+    list(&registry, &origin, "Zebra", description).await;
+    for (query, encoded, kind, told) in [
+        (
+            "slides \"figures quarterly\"",
+            "slides%20%22figures%20quarterly%22",
+            "quotation",
+            "the words were searched without the quotes",
+        ),
+        ("savannna", "savannna", "corrected", "may be misspelled"),
+        ("???", "%3F%3F%3F", "no_words", "no letters or digits"),
+    ] {
+        let answer: AgentList = registry
+            .read_as_admin(&format!("/v1/agents?q={encoded}"))
+            .await;
+        assert_eq!(answer.total, 1, "{query}");
+        let kinds: Vec<&str> = answer.hints.iter().map(|hint| hint.kind.as_str()).collect();
+        assert_eq!(kinds, [kind], "{query}");
+        let page = registry.admin_request(Method::GET, &format!("/?q={encoded}"));
+        let page = page.send().await.unwrap().text().await.unwrap();
+        assert!(page.contains(told), "{query}");
+        let shown = Program::run(registry.anonymous_command(&["search", query])).await;
+        assert_exit(&shown, 0, told);
+    }
+}

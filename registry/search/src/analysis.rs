@@ -1,10 +1,10 @@
 //! Text analysis: how names, descriptions and queries become terms.
 //!
-//! A text is split into runs of letters, digits and marks. A run yields its folded form and, if they differ, its stem
-//! by script (English, Russian or Arabic) and its stems in the languages of the text, all at the same position; a
-//! camel-case run also yields its parts. Chinese, Japanese and Korean runs, which are written without spaces, yield
-//! every pair of adjacent characters; indexed text also yields each character alone, for queries of a single one. A
-//! mark belongs to the character before it.
+//! A text is split into runs of letters, digits and marks, with the symbols of names such as C++. A run yields its
+//! folded form and, if they differ, its stem by script (English, Russian or Arabic) and its stems in the languages of
+//! the text, all at the same position; a camel-case run also yields its parts. Chinese, Japanese and Korean runs,
+//! which are written without spaces, yield every pair of adjacent characters; indexed text also yields each character
+//! alone, for queries of a single one. A mark belongs to the character before it.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use super::languages::{
 use super::text_folding::fold_text;
 
 /// Version of the tokenizer. Increase it when the same text yields other terms, so that older indexes are rebuilt.
-pub(super) const TOKENIZER_VERSION: u32 = 4;
+pub(super) const TOKENIZER_VERSION: u32 = 5;
 
 /// Maximum number of searched words of a query; further ones are ignored, which a hint reports.
 pub const MAX_QUERY_WORDS: usize = 32;
@@ -77,7 +77,8 @@ fn attaches_to_previous(letter: char) -> bool {
     is_diacritic(letter) || matches!(u32::from(letter), 0x1160..=0x11ff | 0xff9e..=0xff9f)
 }
 
-/// The runs of a text: maximal ranges of word characters, split where a script without spaces begins or ends.
+/// The runs of a text: maximal ranges of word characters, split where a script without spaces begins or ends, with the
+/// symbols that belong to them.
 pub(super) fn word_spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut offset = 0;
     std::iter::from_fn(move || {
@@ -95,8 +96,53 @@ pub(super) fn word_spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ 
         {
             offset += letter.len_utf8();
         }
-        Some(start..offset)
+        let span = with_name_symbols(text, start..offset);
+        offset = span.end;
+        Some(span)
     })
+}
+
+/// A run with the symbols that belong to it in a name of programming: `C++`, `C#`, `.NET` and `Node.js`.
+fn with_name_symbols(text: &str, span: Range<usize>) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let Range { start, end } = span;
+    let is_letter = span.len() == 1 && bytes[start].is_ascii_alphabetic();
+    let ends_at = |offset| char_at(text, offset).is_none_or(|letter| !is_word_char(letter));
+    match bytes.get(end) {
+        Some(b'+') if is_letter && bytes.get(end + 1) == Some(&b'+') => start..end + 2,
+        Some(b'#') if is_letter && ends_at(end + 1) => start..end + 1,
+        Some(b'.')
+            if bytes[start].is_ascii_alphanumeric()
+                && bytes
+                    .get(end + 1)
+                    .is_some_and(|letter| letter.eq_ignore_ascii_case(&b'j'))
+                && bytes
+                    .get(end + 2)
+                    .is_some_and(|letter| letter.eq_ignore_ascii_case(&b's'))
+                && ends_at(end + 3) =>
+        {
+            start..end + 3
+        }
+        _ if span.len() == 3 && is_net_name(text, start) => start - 1..end,
+        _ => span,
+    }
+}
+
+/// Whether a run of three bytes is `.NET`: in capitals, as in `ASP.NET`, or not preceded by a word, as in a domain.
+fn is_net_name(text: &str, start: usize) -> bool {
+    let Some(before) = text[..start].strip_suffix('.') else {
+        return false;
+    };
+    match &text[start..start + 3] {
+        "NET" => true,
+        name => {
+            name.eq_ignore_ascii_case("net")
+                && before
+                    .chars()
+                    .next_back()
+                    .is_none_or(|letter| !is_word_char(letter))
+        }
+    }
 }
 
 /// The character at a byte offset. Most are ASCII, which needs no decoding.
@@ -154,7 +200,16 @@ fn indexed_word(
     position: usize,
     languages: LanguageSet,
 ) -> IndexedWord {
-    let written = &text[range.clone()];
+    spelled_word(&text[range.clone()], range, position, languages)
+}
+
+/// A word that is spelled like this instead of as its range.
+fn spelled_word(
+    written: &str,
+    range: Range<usize>,
+    position: usize,
+    languages: LanguageSet,
+) -> IndexedWord {
     let exact = folded_term(written);
     let stem = stem_by_script(written, &exact);
     let stems = languages.stems(written, &exact);
@@ -237,8 +292,23 @@ pub(super) fn push_span_words(
         }
         return position + last + 1;
     }
-    words.push(indexed_word(text, span.clone(), position, languages));
-    let parts = camel_parts(spelling);
+    let parts = match spelling.rsplit_once('.') {
+        // `Node.js` is found as `NodeJS` too, and by its parts.
+        Some((name, _)) if !name.is_empty() => {
+            let joined = spelling.replace('.', "");
+            words.push(spelled_word(&joined, span.clone(), position, languages));
+            let mut parts = camel_parts(name);
+            if parts.is_empty() {
+                parts.push(0..name.len());
+            }
+            parts.push(name.len() + 1..spelling.len());
+            parts
+        }
+        _ => {
+            words.push(indexed_word(text, span.clone(), position, languages));
+            camel_parts(spelling)
+        }
+    };
     let part_count = parts.len().max(1);
     for (place, part) in parts.into_iter().enumerate() {
         words.push(indexed_word(
@@ -265,6 +335,8 @@ pub(super) struct QueryWord {
     pub language_stems: Vec<(String, Score)>,
     /// Forms of other words that count for this one, at a lower weight.
     pub other_forms: Vec<String>,
+    /// The word that it most likely stands for, if no agent contains it.
+    pub correction: Option<String>,
 }
 
 impl QueryWord {
@@ -354,6 +426,7 @@ pub(super) fn analyze_query(text: &str) -> AnalyzedQuery {
             exact,
             stem,
             other_forms: Vec::new(),
+            correction: None,
         });
     }
     if query.words.is_empty() {

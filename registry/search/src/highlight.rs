@@ -60,7 +60,7 @@ impl Highlighter {
             let stems = word.language_stems.iter().map(|(stem, _)| stem);
             for form in own.chain(stems).chain(&word.other_forms) {
                 forms.push((form.clone(), number));
-                prefix_scan.insert(shared_form_prefix(strip_stem_mark(form)));
+                prefix_scan.insert(shared_form_prefix(form));
             }
         }
         Self { forms, prefix_scan }
@@ -197,7 +197,7 @@ impl Highlighter {
         if !spelling.is_ascii() {
             return true;
         }
-        let bytes = spelling.as_bytes();
+        let bytes = spelling.strip_prefix('.').unwrap_or(spelling).as_bytes();
         let capital = |at: &usize| bytes[*at].is_ascii_uppercase();
         self.may_start_match(bytes)
             || (1..bytes.len())
@@ -210,7 +210,7 @@ impl Highlighter {
         let first = bytes.first();
         first.is_some_and(|first| self.prefix_scan.contains(*first, second))
             && self.forms.iter().any(|(form, _)| {
-                let shared = shared_form_prefix(strip_stem_mark(form));
+                let shared = shared_form_prefix(form);
                 let begin = bytes.get(..shared.len());
                 begin.is_some_and(|begin| begin.eq_ignore_ascii_case(shared))
             })
@@ -227,8 +227,9 @@ impl Highlighter {
     }
 }
 
-/// The prefix that a form shares with every word that has it.
+/// The prefix that a form shares with every word that has it; of `.net` the letters, because a word begins with one.
 fn shared_form_prefix(form: &str) -> &[u8] {
+    let form = strip_stem_mark(form).trim_start_matches('.');
     let shared = form.len().saturating_sub(2).clamp(1, 3).min(form.len());
     &form.as_bytes()[..shared]
 }

@@ -1,5 +1,5 @@
 //! Search hints. Without hits: the filters that hide agents, and the words that no agent uses. For every search: the
-//! ignored parts of the query, and whether no match fits.
+//! ignored and the corrected parts of the query, and whether no match fits.
 
 use tantivy::collector::Count;
 use tantivy::query::Query;
@@ -50,6 +50,13 @@ impl IndexInner {
         total_fitting: u64,
     ) -> Result<Vec<Hint>, IndexError> {
         let mut hints = ignored_part_hints(prepared);
+        let has_query = request
+            .text
+            .as_deref()
+            .is_some_and(|text| !text.trim().is_empty());
+        if has_query && prepared.text.is_none() && prepared.parsed.conditions.is_empty() {
+            hints.push(Hint::new(HintKind::NoWords, String::new()));
+        }
         if request.after.is_none() && total > 0 && total_fitting == 0 {
             hints.push(Hint::new(HintKind::OnlyWeak, String::new()));
         }
@@ -179,6 +186,17 @@ fn ignored_part_hints(prepared: &PreparedQuery) -> Vec<Hint> {
     }
     if let Some(quotation) = &prepared.parsed.ignored_quotation {
         hints.push(Hint::new(HintKind::Syntax, quotation.clone()));
+    }
+    if prepared.parsed.has_relaxed_quotations {
+        hints.push(Hint::new(HintKind::Quotation, String::new()));
+    }
+    for word in &prepared.query.words {
+        if let Some(correction) = &word.correction {
+            hints.push(Hint {
+                similar_words: vec![correction.clone()],
+                ..Hint::new(HintKind::Corrected, word.exact.clone())
+            });
+        }
     }
     hints
 }

@@ -113,6 +113,15 @@ impl IndexInner {
             .as_deref()
             .map(query_parser::parse_query)
             .unwrap_or_default();
+        self.prepare_parsed_query(request, parsed)
+    }
+
+    /// Prepares a request whose text is parsed.
+    pub(super) fn prepare_parsed_query(
+        &self,
+        request: &SearchRequest,
+        parsed: ParsedQuery,
+    ) -> Result<PreparedQuery, IndexError> {
         let all_clauses = self.filter_and_query_clauses(&request.filters, &parsed)?;
         let mut query = analyze_query(&parsed.words);
         let view = self.current_view()?;

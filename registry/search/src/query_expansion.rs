@@ -18,8 +18,10 @@ use super::visible_agents::{CountTermDocs, FirstVisibleTerms, LazyVisibleAgents}
 const MAX_PREFIX_TERMS: usize = 65_536;
 const MAX_PREFIX_WORDS: usize = 64;
 
-static SYNONYMS: LazyLock<SynonymTable> =
-    LazyLock::new(|| parse_synonyms(include_str!("synonyms.txt")));
+static SYNONYMS: LazyLock<SynonymTable> = LazyLock::new(|| {
+    let families = include_str!("word_families.txt");
+    parse_synonyms(&[include_str!("synonyms.txt"), families].concat())
+});
 
 #[derive(Default)]
 struct SynonymTable {
@@ -35,12 +37,18 @@ enum SynonymMember {
     Stem(String),
     WholeWord(Vec<String>),
     Phrase(Vec<String>),
+    /// A phrase whose words do not stand for it: "air ticket" is a flight, but not every ticket is.
+    LeadingPhrase(Vec<String>),
 }
 
 impl SynonymMember {
-    /// Parses the table. A word after `=` has a stem that other words share.
+    /// Parses a member. A word after `=` has a stem that other words share; a phrase after `>` only leads to the
+    /// others.
     fn parse(text: &str) -> Self {
         let text = text.trim();
+        if let Some(phrase) = text.strip_prefix('>') {
+            return Self::LeadingPhrase(stemmed_forms(phrase));
+        }
         let (word, marked) = match text.strip_prefix('=') {
             Some(word) => (word, true),
             None => (text, false),
@@ -62,6 +70,7 @@ impl SynonymMember {
         match self {
             Self::Stem(stem) => vec![stem.clone()],
             Self::WholeWord(forms) | Self::Phrase(forms) => forms.clone(),
+            Self::LeadingPhrase(_) => Vec::new(),
         }
     }
 }
@@ -108,7 +117,9 @@ fn parse_synonyms(text: &str) -> SynonymTable {
                         known.extend(others.iter().cloned());
                     }
                 }
-                SynonymMember::Phrase(phrase) => synonyms.phrases.push((phrase.clone(), others)),
+                SynonymMember::Phrase(phrase) | SynonymMember::LeadingPhrase(phrase) => {
+                    synonyms.phrases.push((phrase.clone(), others));
+                }
             }
         }
     }
@@ -117,8 +128,10 @@ fn parse_synonyms(text: &str) -> SynonymTable {
 
 /// Adds the forms of synonyms to each word of a query. Synonyms of a phrase are added to its first word.
 fn add_synonyms(synonyms: &SynonymTable, query: &mut AnalyzedQuery) {
-    let holds =
-        |form: &String, position: usize| query.content_words.contains(&(form.clone(), position));
+    let holds = |form: &String, position: usize| {
+        let mut words = query.content_words.iter();
+        words.any(|(known, place)| *place == position && known == form)
+    };
     let has_phrase = |phrase: &[String]| {
         let mut places = query.content_words.iter().map(|(_, place)| *place);
         places.any(|first| phrase.iter().zip(first..).all(|(form, at)| holds(form, at)))
@@ -166,7 +179,7 @@ pub(super) fn expand_query(
 
 /// Adds the stems in the query's languages that agents of the caller's class contain. Most agents are in another
 /// language, so such a stem is rare; its weight is limited to that of the word it stems from.
-fn add_language_stems(
+pub(super) fn add_language_stems(
     fields: &IndexFields,
     query: &mut AnalyzedQuery,
     statistics: &CorpusStatistics,
@@ -260,6 +273,7 @@ pub(super) fn expand_prefix(
         exact: prefix,
         stem: None,
         language_stems: Vec::new(),
+        correction: None,
     };
     Ok(ExpandedPrefix {
         word,
@@ -338,10 +352,57 @@ mod tests {
     }
 
     #[test]
-    fn the_list_stays_short() {
-        let lines = include_str!("synonyms.txt").lines();
-        let groups: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
-        assert!(groups.len() < 150);
-        assert!(groups.iter().all(|group| group.split(',').count() > 1));
+    fn a_phrase_may_lead_to_words_that_do_not_lead_to_it() {
+        let synonyms = parse_synonyms("flight, airfare, >air ticket\n");
+        let others = |text: &str| {
+            let mut query = analyze_query(text);
+            add_synonyms(&synonyms, &mut query);
+            let words = query.words.into_iter();
+            words.flat_map(|word| word.other_forms).collect::<Vec<_>>()
+        };
+        assert_eq!(others("cheap air tickets"), ["flight", "airfar"]);
+        assert_eq!(others("flights"), ["airfar"]);
+        for apart in ["ticket", "air", "ticket air"] {
+            assert!(others(apart).is_empty(), "{apart}");
+        }
+    }
+
+    #[test]
+    fn words_of_a_family_lead_to_each_other_and_not_to_words_that_look_like_them() {
+        let others = |text: &str| {
+            let mut query = analyze_query(text);
+            add_synonyms(&SYNONYMS, &mut query);
+            let words = query.words.into_iter();
+            words.flat_map(|word| word.other_forms).collect::<Vec<_>>()
+        };
+        for (word, other) in [
+            ("convert", "conversion"),
+            ("converter", "conversions"),
+            ("conversion", "convert"),
+            ("classification", "classifi"),
+            ("verify", "verification"),
+            ("diagnosis", "diagnos"),
+            ("subscribe", "subscription"),
+        ] {
+            let others = others(word);
+            assert!(others.contains(&other.to_owned()), "{word} {others:?}");
+        }
+        for other in ["conversation", "product", "local", "customs"] {
+            assert!(others(other).is_empty(), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_lists_stay_short() {
+        for list in [
+            include_str!("synonyms.txt"),
+            include_str!("word_families.txt"),
+        ] {
+            let lines = list.lines();
+            let groups: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
+            assert!(groups.len() < 150);
+            assert!(groups.iter().all(|group| group.split(',').count() > 1));
+            assert!(list.ends_with('\n'), "the lists are read as one");
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! `AND` and `OR` join the adjacent operands (words, phrases, prefixes and conditions) into one required part; `AND`
 //! binds tighter, and there are no parentheses. No query is ever an error: invalid syntax is read as plain words, and
 //! a hint reports it. In a sentence, recognized by stop words outside the quotes, an unjoined quotation is plain text
-//! instead of a requirement, and a hint reports that too.
+//! instead of a requirement, and so are unjoined quotations that nothing matches; a hint reports that too.
 
 use a2a_registry_domain::facet::Facet;
 
@@ -33,6 +33,10 @@ pub(super) struct ParsedQuery {
     pub has_invalid_syntax: bool,
     /// The first quotation that is not required, because it is part of a sentence.
     pub ignored_quotation: Option<String>,
+    /// Whether the query has parts joined by operators.
+    pub has_operators: bool,
+    /// Whether quotations are not required, because nothing matches them.
+    pub has_relaxed_quotations: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +83,7 @@ pub(super) fn parse_query(text: &str) -> ParsedQuery {
         ..QueryParser::default()
     };
     parser.parsed.has_invalid_syntax = has_unclosed_quote || has_dangling_operator;
+    parser.parsed.has_operators = chains.iter().any(joined);
     for chain in &chains {
         if joined(chain) && has_parentheses {
             parser.add_tokens_as_words(chain);
@@ -222,6 +227,17 @@ impl ParsedQuery {
     pub fn has_text(&self) -> bool {
         let parts = self.prefixes.len() + self.required.len() + self.excluded.len();
         parts > 0 || has_any_word(&self.words)
+    }
+
+    /// The query with its quotations as plain words, for a search that they leave without matches. `None` if it
+    /// requires none, or has operators: who uses these means what the query says.
+    pub fn relax_quotations(&self) -> Option<Self> {
+        // Without operators, only quotations are required.
+        (!self.has_operators && !self.required.is_empty()).then(|| Self {
+            required: Vec::new(),
+            has_relaxed_quotations: true,
+            ..self.clone()
+        })
     }
 }
 

@@ -154,6 +154,12 @@ pub enum HintKind {
     Empty,
     /// There are matches, but none fits.
     OnlyWeak,
+    /// This word, which hardly anybody can find, may be misspelled; the similar word was searched too.
+    Corrected,
+    /// No match contains the quoted texts, so their words were searched like all others.
+    Quotation,
+    /// The query contains nothing to search for.
+    NoWords,
 }
 
 impl HintKind {
@@ -165,6 +171,9 @@ impl HintKind {
             Self::Syntax => "syntax",
             Self::Empty => "empty",
             Self::OnlyWeak => "only_weak",
+            Self::Corrected => "corrected",
+            Self::Quotation => "quotation",
+            Self::NoWords => "no_words",
         }
     }
 }

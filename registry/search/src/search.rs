@@ -184,8 +184,29 @@ impl Index {
     /// [`after`](SearchRequest::after) belongs to another sort order.
     pub fn search(&self, request: &SearchRequest) -> Result<IndexSearchResponse, IndexError> {
         check_request_limits(request)?;
+        let prepared = self.0.prepare_query(request)?;
+        let response = self.search_prepared(request, &prepared)?;
+        if response.total > 0 {
+            return Ok(response);
+        }
+        let Some(parsed) = prepared.parsed.relax_quotations() else {
+            return Ok(response);
+        };
+        let prepared = self.0.prepare_parsed_query(request, parsed)?;
+        let relaxed = self.search_prepared(request, &prepared)?;
+        // If the words have no matches either, the hints of the query as it was written say more.
+        match relaxed.total {
+            0 => Ok(response),
+            _ => Ok(relaxed),
+        }
+    }
+
+    fn search_prepared(
+        &self,
+        request: &SearchRequest,
+        prepared: &PreparedQuery,
+    ) -> Result<IndexSearchResponse, IndexError> {
         let inner = &*self.0;
-        let prepared = inner.prepare_query(request)?;
         let sort_key = sort_key(request.sort, prepared.text.is_some());
         if request
             .after
@@ -194,7 +215,7 @@ impl Index {
         {
             return Err(IndexError::PositionMismatch);
         }
-        let page = new_page_collector(request, &prepared, sort_key)?;
+        let page = new_page_collector(request, prepared, sort_key)?;
         let searcher = &prepared.view.searcher;
         let query = prepared.filtered_query();
         let CollectedPage {
@@ -217,13 +238,13 @@ impl Index {
         let explained = request.explain && prepared.text.is_some();
         let explained = explained.then(|| prepared.text_query_to_explain(&query, sort_key));
         let found_count = entries.len();
-        let hits = inner.load_hits(entries, &prepared, explained, request)?;
+        let hits = inner.load_hits(entries, prepared, explained, request)?;
         let has_more = has_next_page || hits.len() < found_count;
         let facets = page
             .facets
             .count_facet_values(searcher, &inner.fields, matches)?;
-        let hints = inner.build_hints(request, &prepared, total, total_fitting)?;
-        let left_out = inner.count_left_out(request, &prepared)?;
+        let hints = inner.build_hints(request, prepared, total, total_fitting)?;
+        let left_out = inner.count_left_out(request, prepared)?;
         Ok(IndexSearchResponse {
             hits,
             has_more,

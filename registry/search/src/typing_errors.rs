@@ -1,20 +1,25 @@
 //! Typing corrections: similar words that a word of a query may stand for.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use tantivy::query::FuzzyTermQuery;
 use tantivy::{Searcher, Term};
 
 use super::analysis::{AnalyzedQuery, QueryWord};
 use super::error::IndexError;
-use super::languages::{STEM_MARK, stem_by_script};
+use super::everyday_words::is_everyday_word;
+use super::languages::{LanguageSet, STEM_MARK, stem_by_script};
 use super::schema::IndexFields;
 use super::statistics::CorpusStatistics;
 use super::visible_agents::{CountTermDocs, LazyVisibleAgents, VisibleAgentSet};
 
 /// Shorter words, in letters, are not corrected.
 const MIN_LETTERS: usize = 5;
+/// Words from this length on may have two errors, if no similar word has only one.
+const MIN_LETTERS_OF_TWO_ERRORS: usize = 7;
+/// The longest ending, in letters, of a word whose stem is corrected: a much shorter stem is similar to other words.
+const MAX_ENDING_LETTERS: usize = 3;
 
 const MAX_CORRECTED_WORDS: usize = 8;
 
@@ -34,8 +39,14 @@ const CORRECTION_FACTOR: u64 = 20;
 const MAX_TYPING_ERRORS: u8 = 2;
 const MAX_SIMILAR_WORDS: usize = 3;
 
-/// Maximum number of terms read for one form of a word.
+/// Maximum number of terms read to find a word with a stem; below, the maximum number read for one form of a word.
+const MAX_INFLECTIONS: usize = 64;
 const MAX_SCANNED_TERMS: usize = 1_024;
+
+/// Whether a folded word may be a typing error, as far as the word alone shows.
+pub(super) fn may_be_misspelled(word: &str) -> bool {
+    is_long_word(word) && word.chars().all(char::is_alphabetic) && !is_everyday_word(word)
+}
 
 /// Adds corrections to each word that may be a typing error: if no agent of the caller's class contains the word, all
 /// similar words in use; if hardly any does, only far more frequent ones. Matches of the word itself remain and rank
@@ -45,12 +56,14 @@ pub(super) fn add_corrections(
     query: &mut AnalyzedQuery,
     statistics: &CorpusStatistics,
 ) -> Result<(), IndexError> {
+    // A word of another language is more likely to be missing than to be misspelled English.
+    let is_foreign = !query.languages.is_empty() && query.languages != LanguageSet::ALL;
     let mut corrected = 0;
     for word in &mut query.words {
         if corrected == MAX_CORRECTED_WORDS {
             break;
         }
-        if !is_long_word(&word.exact) || !word.exact.chars().all(char::is_alphabetic) {
+        if !may_be_misspelled(&word.exact) {
             continue;
         }
         let rare_limit = RARE_DOC_FREQ.max(statistics.agent_count() / RARE_FRACTION);
@@ -63,31 +76,147 @@ pub(super) fn add_corrections(
             continue;
         }
         corrected += 1;
-        let corrections = find_corrections(fields, word, doc_freq, statistics)?;
-        word.other_forms.extend(corrections);
+        let is_certain_error = doc_freq == 0 && !is_foreign && word.exact.is_ascii();
+        let mut corrections = find_one_error_corrections(fields, word, doc_freq, statistics)?;
+        if corrections.is_empty() && is_certain_error {
+            corrections = find_two_error_corrections(fields, word, statistics)?;
+        }
+        if let Some(best) = corrections.first().filter(|_| is_certain_error) {
+            let agents = statistics.visible_agents();
+            word.correction = Some(match best.spelling == best.form {
+                true => find_written_word(&agents, fields, &best.form)?,
+                false => best.spelling.clone(),
+            });
+        }
+        let forms = corrections.into_iter().map(|correction| correction.form);
+        word.other_forms.extend(forms);
     }
     Ok(())
 }
 
-/// The corrections of a word that this many agents contain.
-fn find_corrections(
+/// A word that another one may stand for.
+struct Correction {
+    /// The whole word, or its stem if only that is similar.
+    spelling: String,
+    /// The form that every text with the word contains.
+    form: String,
+}
+
+/// The corrections with one typing error of a word that this many agents contain, the most used first. People rarely
+/// mistype the first letter.
+fn find_one_error_corrections(
     fields: &IndexFields,
     word: &QueryWord,
     doc_freq: u64,
     statistics: &CorpusStatistics,
-) -> Result<Vec<String>, IndexError> {
-    let own = [word.exact.as_str(), word.base_form()];
-    let mut forms = fuzzy_forms(&statistics.visible_agents(), fields, &own, 1)?;
+) -> Result<Vec<Correction>, IndexError> {
+    let agents = statistics.visible_agents();
+    let exact = word.exact.as_str();
+    let mut similar = fuzzy_forms(&agents, fields, exact, 1, first_letters(exact, 1))?;
+    let is_similar_to_word = |stem: &&str| {
+        is_long_word(stem) && exact.chars().count() <= stem.chars().count() + MAX_ENDING_LETTERS
+    };
+    if let Some(stem) = word.stem.as_deref().filter(is_similar_to_word) {
+        similar.extend(fuzzy_forms(
+            &agents,
+            fields,
+            stem,
+            1,
+            first_letters(stem, 1),
+        )?);
+    }
     if doc_freq > 0 {
-        forms.retain(|form| is_long_word(form) && !own.contains(&form.as_str()));
+        similar.retain(|form| is_long_word(form));
     }
     let least = (doc_freq * CORRECTION_FACTOR).max(1);
-    let mut corrections = retain_used_forms(fields, forms, least, statistics)?;
-    if corrections.len() > MAX_CORRECTIONS {
-        corrections = sort_forms_by_use(fields, corrections, statistics)?;
-        corrections.truncate(MAX_CORRECTIONS);
+    retain_corrections(fields, word, similar, least, statistics)
+}
+
+/// The corrections with two typing errors of a word that no agent contains, the most used first. They begin with the
+/// same two letters, and lack at most one letter of the word: names of products are often a word with an addition.
+fn find_two_error_corrections(
+    fields: &IndexFields,
+    word: &QueryWord,
+    statistics: &CorpusStatistics,
+) -> Result<Vec<Correction>, IndexError> {
+    let exact = word.exact.as_str();
+    if exact.chars().nth(MIN_LETTERS_OF_TWO_ERRORS - 1).is_none() {
+        return Ok(Vec::new());
     }
-    Ok(corrections)
+    let agents = statistics.visible_agents();
+    let mut similar = fuzzy_forms(&agents, fields, exact, 2, first_letters(exact, 2))?;
+    similar.retain(|form| form.chars().count() + 1 >= exact.chars().count());
+    retain_corrections(fields, word, similar, 1, statistics)
+}
+
+/// The corrections of a word among similar terms that at least this many agents contain, the most used first.
+fn retain_corrections(
+    fields: &IndexFields,
+    word: &QueryWord,
+    similar: Vec<String>,
+    min_docs: u64,
+    statistics: &CorpusStatistics,
+) -> Result<Vec<Correction>, IndexError> {
+    let count = |form: &str| {
+        let term = Term::from_field_text(fields.text, form);
+        statistics.count_term_docs(&term, u64::MAX)
+    };
+    // By form, the longest of its spellings: a stem may be similar too.
+    let mut spellings: BTreeMap<String, String> = BTreeMap::new();
+    for spelling in similar {
+        let form = match stem_by_script(&spelling, &spelling) {
+            Some(stem) if count(&stem)? > 0 => stem,
+            _ => spelling.clone(),
+        };
+        if form == word.exact || form == word.base_form() {
+            continue;
+        }
+        let longest = spellings.entry(form).or_default();
+        if spelling.len() > longest.len() {
+            *longest = spelling;
+        }
+    }
+    let mut used: Vec<(Reverse<u64>, Correction)> = Vec::new();
+    for (form, spelling) in spellings {
+        let docs = count(&form)?;
+        if docs >= min_docs {
+            used.push((Reverse(docs), Correction { spelling, form }));
+        }
+    }
+    used.sort_by_key(|(docs, _)| *docs);
+    used.truncate(MAX_CORRECTIONS);
+    Ok(used.into_iter().map(|(_, correction)| correction).collect())
+}
+
+/// The shortest word of the agents with this stem; the stem itself if it is a word.
+fn find_written_word(
+    agents: &VisibleAgentSet<'_>,
+    fields: &IndexFields,
+    stem: &str,
+) -> Result<String, IndexError> {
+    if is_everyday_word(stem) {
+        return Ok(stem.to_owned());
+    }
+    // Stemming turns a final `y` into `i`.
+    let beginning = stem.strip_suffix('i').unwrap_or(stem);
+    let scanned = agents.first_terms(fields.text, None, MAX_INFLECTIONS, |terms, found| {
+        let mut begun = terms.range().ge(beginning).into_stream()?;
+        while begun.advance()
+            && begun.key().starts_with(beginning.as_bytes())
+            && found(begun.key(), begun.value())?
+        {}
+        Ok(())
+    })?;
+    let words = scanned.terms.iter();
+    let words = words.map(|term| &scanned.bytes[term.text.clone()]);
+    let inflections = words.filter(|word| stem_by_script(word, word).as_deref() == Some(stem));
+    let shortest = inflections.min_by_key(|word| word.len());
+    Ok(shortest.unwrap_or(stem).to_owned())
+}
+
+fn first_letters(word: &str, count: usize) -> &str {
+    let end = word.char_indices().nth(count);
+    end.map_or(word, |(end, _)| &word[..end])
 }
 
 fn is_long_word(word: &str) -> bool {
@@ -105,7 +234,7 @@ pub(super) fn similar_words(
         return Ok(Vec::new());
     }
     let agents = visible.get_or_compute(searcher)?;
-    let forms = fuzzy_forms(&agents, fields, &[&word.exact], MAX_TYPING_ERRORS)?;
+    let forms = fuzzy_forms(&agents, fields, &word.exact, MAX_TYPING_ERRORS, "")?;
     let forms = retain_used_forms(fields, forms, 1, &agents)?;
     let forms = sort_forms_by_use(fields, forms, &agents)?;
     let whole = |form: &String| {
@@ -151,31 +280,37 @@ fn sort_forms_by_use(
     Ok(counted.into_iter().map(|(_, form)| form).collect())
 }
 
-/// The terms in agents of a set that differ from these forms by at most this many typing errors (a letter inserted,
-/// deleted or replaced, or two transposed), in alphabetical order.
+/// The terms in agents of a set that begin with these letters and differ from a form by at most this many typing
+/// errors (a letter inserted, deleted or replaced, or two transposed), in alphabetical order.
 fn fuzzy_forms(
     agents: &VisibleAgentSet<'_>,
     fields: &IndexFields,
-    forms: &[&str],
+    form: &str,
     max_errors: u8,
+    beginning: &str,
 ) -> Result<Vec<String>, IndexError> {
-    let mut similar: BTreeSet<String> = BTreeSet::new();
-    for form in forms {
-        let term = Term::from_field_text(fields.text, form);
-        let automaton = FuzzyTermQuery::new(term, max_errors, true).automaton()?;
-        let scanned =
-            agents.first_terms(fields.text, None, MAX_SCANNED_TERMS, |terms, found| {
-                let mut stream = terms.search(&automaton).into_stream()?;
-                while stream.advance() && found(stream.key(), stream.value())? {}
-                Ok(())
-            })?;
-        let terms = scanned
-            .terms
-            .iter()
-            .map(|term| &scanned.bytes[term.text.clone()]);
-        // Stems of a language are not spelled words.
-        let words = terms.filter(|term| !term.starts_with(STEM_MARK));
-        similar.extend(words.map(str::to_owned));
+    let term = Term::from_field_text(fields.text, form);
+    let automaton = FuzzyTermQuery::new(term, max_errors, true).automaton()?;
+    // UTF-8 text contains no byte 255, so this bound is after all terms with the beginning and before all others.
+    let mut upper_bound = beginning.as_bytes().to_vec();
+    match upper_bound.last_mut() {
+        Some(last) => *last += 1,
+        None => upper_bound.push(u8::MAX),
     }
-    Ok(similar.into_iter().collect())
+    let scanned = agents.first_terms(fields.text, None, MAX_SCANNED_TERMS, |terms, found| {
+        let begun = terms.search(&automaton).ge(beginning).lt(&upper_bound);
+        let mut stream = begun.into_stream()?;
+        while stream.advance() && found(stream.key(), stream.value())? {}
+        Ok(())
+    })?;
+    let mut similar: Vec<String> = Vec::new();
+    for term in &scanned.terms {
+        let text = &scanned.bytes[term.text.clone()];
+        // Stems of a language are not spelled words, and several segments contain the same term.
+        let is_known = similar.last().is_some_and(|last| last == text);
+        if !is_known && !text.starts_with(STEM_MARK) {
+            similar.push(text.to_owned());
+        }
+    }
+    Ok(similar)
 }

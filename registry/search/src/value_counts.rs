@@ -11,6 +11,7 @@ use super::agent_property::{AgentProperty, PATH_SEPARATOR};
 use super::doc_bit_set::DocBitSet;
 use super::error::IndexError;
 use super::page_collector::count_smaller_terms;
+use super::prepared_query::PreparedQuery;
 use super::request::SearchRequest;
 use super::search::check_request_limits;
 
@@ -93,9 +94,22 @@ impl Index {
             });
         }
         check_request_limits(request)?;
-        let prepared = self.0.prepare_query(request)?;
+        let find_matches = |prepared: &PreparedQuery| {
+            let searcher = &prepared.view.searcher;
+            searcher.search(&prepared.filtered_query(), &MatchSetCollector)
+        };
+        let mut prepared = self.0.prepare_query(request)?;
+        let mut matches = find_matches(&prepared)?;
+        if matches
+            .iter()
+            .all(|(_, documents)| documents.iter().next().is_none())
+            && let Some(parsed) = prepared.parsed.relax_quotations()
+        {
+            // As a search does.
+            prepared = self.0.prepare_parsed_query(request, parsed)?;
+            matches = find_matches(&prepared)?;
+        }
         let searcher = &prepared.view.searcher;
-        let matches = searcher.search(&prepared.filtered_query(), &MatchSetCollector)?;
         let counts = requests.iter();
         counts
             .map(|one| one.count_matching_values(searcher, &matches))

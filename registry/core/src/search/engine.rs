@@ -27,6 +27,7 @@ use crate::search::query::{
     build_search_request, canonical_query_text, effective_sort_name, parse_hit_fields,
     resolve_search_mode,
 };
+use crate::search::query_correction::correct_encoded_query;
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
@@ -132,6 +133,9 @@ impl<'a> PreparedSearch<'a> {
         let requested_mode = resolve_search_mode(query, context.semantic_search.has_model())?;
         let embedding = match &query.q {
             Some(text) if text.chars().count() <= context.config().limits.query_chars => {
+                let corrected =
+                    correct_encoded_query(context, caller, &policies, text, requested_mode).await;
+                let text = corrected.as_deref().unwrap_or(text);
                 context
                     .semantic_search
                     .embed_query(caller.key(), text, requested_mode)

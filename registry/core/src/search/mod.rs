@@ -8,6 +8,7 @@ pub mod indexing;
 pub mod lexical_fallback;
 pub mod policy_rollout;
 pub mod query;
+pub mod query_correction;
 pub mod registry_stats;
 pub mod render;
 pub mod skill_names;

@@ -206,6 +206,16 @@ fn hint_sentence(hint: &a2a_registry_search::Hint) -> String {
         HintKind::Syntax => format!(
             "In a sentence \"{text}\" is optional. To require it, leave out the small words or join it with AND."
         ),
+        HintKind::Corrected => format!(
+            "\"{text}\" may be misspelled: \"{}\" was searched too.",
+            hint.similar_words.join("\", \"")
+        ),
+        HintKind::Quotation => {
+            "No agent has what stands in quotes, word for word; the words were searched without the quotes.".into()
+        }
+        HintKind::NoWords => {
+            "The query has no letters or digits to search for, so it was ignored.".into()
+        }
         HintKind::Filter => {
             let (filter, hide) = match text.as_str() {
                 "" => ("All filters together".to_owned(), "hide"),

@@ -45,6 +45,49 @@ fn ids_and_names_come_apart() {
 }
 
 #[test]
+fn names_of_programming_keep_their_symbols() {
+    assert_eq!(
+        exact("C++17, C# and F#; g++ (c#) k8s"),
+        ["c++", "17", "c#", "and", "f#", "g++", "c#", "k8s"]
+    );
+    assert_eq!(
+        exact(".NET ASP.NET .net/.Net in example.net"),
+        [
+            ".net", "asp", ".net", ".net", ".net", "in", "example", "net"
+        ]
+    );
+    assert_eq!(
+        exact("Node.js NodeJS node.js. VueRouter.js"),
+        [
+            "nodejs",
+            "node",
+            "js",
+            "nodejs",
+            "node",
+            "js",
+            "nodejs",
+            "node",
+            "js",
+            "vuerouterjs",
+            "vue",
+            "router",
+            "js"
+        ]
+    );
+    // None of these is such a name.
+    assert_eq!(
+        exact("i+1 a+ C#minor #c x.json .netrc internet.com é++ 東京.js"),
+        [
+            "i", "1", "a", "c", "minor", "c", "x", "json", "netrc", "internet", "com", "e", "东京",
+            "东", "京", "js"
+        ]
+    );
+    let text = "C# .NET";
+    let ranges: Vec<_> = pieces(text).into_iter().map(|piece| piece.range).collect();
+    assert_eq!(ranges, [0..2, 3..7]);
+}
+
+#[test]
 fn accents_case_and_width_do_not_count() {
     assert_eq!(
         fold_text("Café ＦＬＩＧＨＴ Straße Łódź İstanbul"),

@@ -156,3 +156,75 @@ fn a_beginning_that_finds_nothing_is_told_of_as_one() {
     // Words that only hidden agents contain do not match a prefix.
     assert_eq!(told(&index, &text("finan*")), [unknown("finan*")]);
 }
+
+#[test]
+fn quotations_that_match_nothing_are_words_and_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = crowd(dir.path());
+    let relaxed = || (HintKind::Quotation, String::new(), None);
+    let call =
+        "{\"jsonrpc\": \"2.0\", \"method\": \"message/send\", \"params\": {\"text\": \"flights\"}}";
+    for query in ["hotels \"quarterly report\"", "\"hotels flights\"", call] {
+        let answer = index.search(&text(query)).unwrap();
+        assert_eq!(answer.total, 3, "{query}");
+        assert!(told(&index, &text(query)).contains(&relaxed()), "{query}");
+        // The pages go on where they began.
+        let first = SearchRequest {
+            limit: 2,
+            ..text(query)
+        };
+        let page = index.search(&first).unwrap();
+        let second = SearchRequest {
+            after: page.hits.last().map(|hit| hit.position.clone()),
+            ..first
+        };
+        let all = [ids(&page), names(&index, &second)].concat();
+        assert_eq!(all, ids(&answer), "{query}");
+    }
+    assert_eq!(told(&index, &text("\"flights and hotels\" submarine")), []);
+    let travel = told(&index, &text("\"hotels flights\" tag:travel"));
+    assert_eq!(travel, [relaxed()]);
+    // Where the words match nothing either, the hints are about the query as it is.
+    let nothing = told(&index, &text("\"submarine engines\""));
+    let unknown = |text: &str| (HintKind::UnknownWord, text.to_owned(), None);
+    assert_eq!(nothing, [unknown("submarine"), unknown("engines")]);
+    // Who joins parts means them.
+    assert_eq!(
+        index
+            .search(&text("\"hotels flights\" AND books"))
+            .unwrap()
+            .total,
+        0
+    );
+    // Counts of values are of the same agents.
+    let values = ValueCountRequest {
+        property: AgentProperty::Facet(Facet::Tag),
+        limit: 10,
+        min_count: 1,
+    };
+    let counts = index.count_values(&text("\"hotels flights\""), &[values]);
+    let expected = [("travel".to_owned(), 2), ("music".to_owned(), 1)];
+    assert_eq!(counts.unwrap()[0].values, expected);
+}
+
+#[test]
+fn a_query_without_a_word_is_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = crowd(dir.path());
+    let ignored = || (HintKind::NoWords, String::new(), None);
+    for query in ["\u{1f680}", "???", "+ #"] {
+        assert_eq!(told(&index, &text(query)), [ignored()], "{query}");
+        assert_eq!(index.search(&text(query)).unwrap().total, 3, "{query}");
+    }
+    for query in [
+        "",
+        "  ",
+        "tag:travel",
+        "flights \u{1f680}",
+        "fli*",
+        "-submarine",
+    ] {
+        assert_eq!(told(&index, &text(query)), [], "{query}");
+    }
+    assert_eq!(told(&index, &all()), []);
+}

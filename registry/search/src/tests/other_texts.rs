@@ -54,7 +54,7 @@ fn texts_outside_the_model_obey_the_query_language() {
         ("minut*", vec![id(1)]),
         ("members AND minutes", vec![id(1)]),
         // No phrase spans two texts.
-        ("\"members minutes\"", vec![]),
+        ("\"members minutes\" AND votes", vec![]),
     ] {
         assert_eq!(names(&index, &text(query)), expected, "{query}");
     }

@@ -41,7 +41,7 @@ fn an_error_in_a_card_hides_no_correction() {
 }
 
 #[test]
-fn two_words_that_are_both_in_use_stay_two_words() {
+fn only_a_far_more_frequent_word_corrects_one_in_use() {
     for (rare, usual, expected) in [
         (1, 19, 1),
         (1, 20, 21),
@@ -51,9 +51,9 @@ fn two_words_that_are_both_in_use_stay_two_words() {
         (3, 200, 3),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let agents = holders(1, rare, "contact").chain(holders(100, usual, "contract"));
+        let agents = holders(1, rare, "trasnlate").chain(holders(100, usual, "translate"));
         let index = built(dir.path(), agents.collect());
-        assert_eq!(total(&index, "contact"), expected, "{rare} {usual}");
+        assert_eq!(total(&index, "trasnlate"), expected, "{rare} {usual}");
     }
     // A word is not a correction of its own stem, and short words are not corrected.
     let dir = tempfile::tempdir().unwrap();
@@ -69,20 +69,144 @@ fn hidden_agents_neither_make_an_error_a_word_nor_a_word_an_error() {
     let seen: Vec<AgentDocument> = holders(1, 1, "trasnlate")
         .chain(holders(100, 30, "translate"))
         .chain(holders(200, 5, "flight"))
-        .chain(holders(300, 1, "contact"))
-        .chain(holders(400, 10, "contract"))
+        .chain(holders(300, 1, "calender"))
+        .chain(holders(400, 10, "calendar"))
         .collect();
     let unseen = hidden(holders(1_000, 600, "trasnlate"))
         .chain(hidden(holders(2_000, 1_100, "fligth")))
-        .chain(hidden(holders(4_000, 500, "contract")));
+        .chain(hidden(holders(4_000, 500, "calendar")));
     let folder = tempfile::tempdir().unwrap();
     let all = built(folder.path(), unseen.chain(seen.clone()).collect());
     let folder = tempfile::tempdir().unwrap();
     let alone = built(folder.path(), seen);
-    for (query, expected) in [("trasnlate", 31), ("fligth", 5), ("contact", 1)] {
+    for (query, expected) in [("trasnlate", 31), ("fligth", 5), ("calender", 1)] {
         let request = text(query);
         let told = (told(&all, &request), told(&alone, &request));
         assert_eq!(told.0, told.1, "{query}");
         assert_eq!(told.0.1, expected, "{query}");
     }
+}
+
+/// Each of these words is similar to a word of a card, and is no typing error.
+#[test]
+fn everyday_words_match_nothing_that_is_only_spelled_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let description = "We dark new booking banking biking hiring printing welding seeing packing parsing house driving \
+        moving data skill bench bridge lower coffer angle window violation handle past tenants pump rental handyman \
+        rate warden knotting poultry break number guarding batch fist wait couch medal model";
+    let trap = AgentDocument {
+        description: description.to_owned(),
+        ..agent(1, "Trap")
+    };
+    let index = built(dir.path(), vec![trap]);
+    for word in [
+        "wedding",
+        "weddings",
+        "sewing",
+        "parking",
+        "parked",
+        "painting",
+        "baking",
+        "hiking",
+        "cooking",
+        "gardening",
+        "knitting",
+        "fishing",
+        "horse",
+        "diving",
+        "mowing",
+        "dating",
+        "skiing",
+        "beach",
+        "bride",
+        "flower",
+        "coffee",
+        "angel",
+        "widow",
+        "violin",
+        "candle",
+        "pasta",
+        "tennis",
+        "puppy",
+        "dentist",
+        "plumber",
+        "barber",
+        "pottery",
+        "bread",
+        "karate",
+        "honey",
+        "metal",
+        "coach",
+        "waist",
+    ] {
+        assert_eq!(total(&index, word), 0, "{word}");
+    }
+}
+
+#[test]
+fn errors_in_a_word_are_corrected_and_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let agents = holders(1, 3, "recipe").chain(holders(10, 2, "restaurants"));
+    let index = built(dir.path(), agents.collect());
+    for (query, hits, correction) in [
+        // Two errors, and one.
+        ("recepie", 3, "recipe"),
+        ("recipie", 3, "recipe"),
+        ("recpie", 3, "recipe"),
+        // Only another inflection is in use.
+        ("resturant", 2, "restaurants"),
+        ("restrants", 2, "restaurants"),
+    ] {
+        let answer = index.search(&text(query)).unwrap();
+        assert_eq!(answer.total, hits, "{query}");
+        let hint = &answer.hints[0];
+        let told = (hint.kind, hint.text.as_str(), hint.similar_words.as_slice());
+        assert_eq!(
+            told,
+            (HintKind::Corrected, query, &[correction.to_owned()][..])
+        );
+    }
+    for wrong in ["ercipe", "racipies", "reports", "record"] {
+        assert_eq!(total(&index, wrong), 0, "{wrong}");
+    }
+    // A German word that no agent has is no English one with two errors.
+    assert_eq!(total(&index, "ich suche das recepie"), 0);
+    assert!(index.search(&text("recipe")).unwrap().hints.is_empty());
+}
+
+#[test]
+fn the_encoder_gets_the_corrected_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let unseen = hidden(holders(50, 9, "wether"));
+    let agents = holders(1, 3, "weather").chain(holders(10, 2, "restaurant"));
+    let index = built(dir.path(), agents.chain(unseen).collect());
+    for (query, expected) in [
+        (
+            "wether and a resturant, please",
+            Some("weather and a restaurant, please"),
+        ),
+        (
+            "find me an agent that tells the wether",
+            Some("tells the weather"),
+        ),
+        ("the weather", None),
+        ("wedding", None),
+        ("kubernetes", None),
+        ("wether tag:travel -resturant", Some("weather")),
+        ("", None),
+        ("???", None),
+    ] {
+        let corrected = index.correct_query(query, &public()).unwrap();
+        assert_eq!(corrected.as_deref(), expected, "{query}");
+        assert!(
+            may_have_typing_errors(query) || expected.is_none(),
+            "{query}"
+        );
+    }
+    assert!(!may_have_typing_errors(
+        "find me an agent that plans weddings"
+    ));
+    // Another class finds the agents with this word.
+    let labels = ["public".to_owned(), "group:x".to_owned()];
+    assert_eq!(index.correct_query("wether", &labels).unwrap(), None);
 }
