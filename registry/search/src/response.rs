@@ -152,6 +152,20 @@ pub enum HintKind {
     Empty,
     /// Every match is weak.
     OnlyWeak,
+    /// The model does not know the language of the query, so the search is full text only.
+    UnknownLanguage,
+}
+
+impl Hint {
+    /// A hint that names no part of the query.
+    pub fn without_subject(kind: HintKind) -> Self {
+        Self {
+            kind,
+            text: String::new(),
+            matches_without: None,
+            similar_words: Vec::new(),
+        }
+    }
 }
 
 impl HintKind {
@@ -163,6 +177,7 @@ impl HintKind {
             Self::Syntax => "syntax",
             Self::Empty => "empty",
             Self::OnlyWeak => "only_weak",
+            Self::UnknownLanguage => "unknown_language",
         }
     }
 }
