@@ -5,6 +5,7 @@ mod checks;
 mod encoder;
 mod identity;
 mod install;
+mod languages;
 mod multilingual;
 mod pool;
 mod threads;
