@@ -11,7 +11,7 @@ use super::letter_statistics::{LATIN_COUNT, LetterStatistics, WordEvidence};
 use super::tokenizer::ModelTokenizer;
 
 /// Languages of the Latin script that are told apart by their words, in the order of their evidence.
-pub(super) const LATIN_LANGUAGES: [&str; LATIN_COUNT] = [
+const LATIN_LANGUAGES: [&str; LATIN_COUNT] = [
     "en", "de", "fr", "es", "pt", "it", "nl", "sv", "da", "nb", "fi", "pl", "cs", "ro", "hu", "tr",
     "id", "vi",
 ];
@@ -48,7 +48,7 @@ static SCRIPTS: [(char, char, &[&str]); 25] = [
     ('\u{1200}', '\u{137f}', &["am"]),
     ('\u{1780}', '\u{17ff}', &["km"]),
     ('\u{1f00}', '\u{1fff}', &["el"]),
-    ('\u{3040}', '\u{30ff}', &["ja"]),
+    ('\u{3005}', '\u{30ff}', &["ja"]),
     ('\u{3400}', '\u{9fff}', &["zh", "ja"]),
     ('\u{ac00}', '\u{d7af}', &["ko"]),
 ];
@@ -179,7 +179,7 @@ fn covers_other_scripts(question: &str, is_known: impl Fn(&str) -> bool) -> Opti
 
 /// Whether the words speak for an unknown language rather than for any known one. A word of both says nothing.
 fn is_in_language(words: &[WordEvidence], language: usize, known: &[bool; LATIN_COUNT]) -> bool {
-    let known_languages = || (0..LATIN_COUNT).filter(|index| known[*index]);
+    let known_languages = move || (0..LATIN_COUNT).filter(move |index| known[*index]);
     let mut score = 0.0;
     let mut evidence = 0;
     for word in words {

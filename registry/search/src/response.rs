@@ -156,18 +156,6 @@ pub enum HintKind {
     UnknownLanguage,
 }
 
-impl Hint {
-    /// A hint that names no part of the query.
-    pub fn without_subject(kind: HintKind) -> Self {
-        Self {
-            kind,
-            text: String::new(),
-            matches_without: None,
-            similar_words: Vec::new(),
-        }
-    }
-}
-
 impl HintKind {
     pub fn as_str(self) -> &'static str {
         match self {

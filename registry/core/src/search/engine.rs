@@ -245,7 +245,7 @@ impl<'a> PreparedSearch<'a> {
         })
         .await?;
         if self.is_foreign_query && previous_mode.is_none() {
-            let hint = Hint::without_subject(HintKind::UnknownLanguage);
+            let hint = Hint::new(HintKind::UnknownLanguage, String::new());
             response.hints.insert(0, hint);
         }
         redact_hit_replacements(context, caller, &mut response.hits).await?;
