@@ -1,6 +1,7 @@
 //! Semantic search in the whole registry, with a scripted encoder whose vectors are defined here. Encoders of real
 //! models have tests of their own.
 
+mod languages;
 mod pages;
 mod program;
 mod progress;

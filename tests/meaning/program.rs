@@ -18,6 +18,7 @@ use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 /// The name of the encoder in the program.
 const BUILT_IN: &str = "all-MiniLM-L6-v2";
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny");
+const MULTILINGUAL_MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny_xlmr");
 
 async fn run_model_command(data: &Path, arguments: &[&str]) -> FinishedProgram {
     let mut command = registry_command(["model"]);
@@ -214,4 +215,52 @@ async fn a_running_server_uses_a_newly_installed_model() {
     assert_exit(&again, 0, "");
     let output = join_lines(&again.stdout);
     assert!(output.contains("search.model"), "{output}");
+}
+
+/// A query in a language that the model does not know is full text, and API and page say so; a multilingual model
+/// encodes it.
+#[tokio::test]
+async fn a_query_in_another_language_waits_for_a_multilingual_model() {
+    const QUERY: &str = "ich+suche+flights+nach+rom";
+    let setup = RegistrySetup::new()
+        .with_config_lines("[search]\nembed_timeout = 10000")
+        .approve_all();
+    let data = setup.data_folder();
+    std::fs::create_dir(&data).unwrap();
+    let installed = run_model_command(&data, &["install", MODEL]).await;
+    assert_exit(&installed, 0, "");
+    let serving = setup.start().await;
+    let _origin = register_two_agents(&serving.api).await;
+    search_in_mode(&serving.api, "books+flights+to+rome", "hybrid").await;
+    // In the last one no agent has the word, which means "weather".
+    for query in [
+        QUERY,
+        "ich+suche+flights&mode=semantic",
+        "%D0%BF%D0%BE%D0%B3%D0%BE%D0%B4%D0%B0",
+    ] {
+        let path = format!("/v1/agents?q={query}");
+        let answer = serving.api.get(&path).await.expect_status(200);
+        assert_eq!(answer["mode"], "lexical", "{answer}");
+        assert_eq!(answer["hints"][0]["kind"], "unknown_language", "{answer}");
+        let page = serving.api.get(&format!("/?q={query}")).await.text();
+        assert!(page.contains("A multilingual model"), "{page}");
+    }
+    let answer = serving
+        .api
+        .get("/v1/agents?q=flights+to+rome")
+        .await
+        .expect_status(200);
+    assert_eq!(answer["mode"], "hybrid", "{answer}");
+    assert!(!answer.to_string().contains("unknown_language"), "{answer}");
+
+    let installed = run_model_command(&data, &["install", MULTILINGUAL_MODEL]).await;
+    assert_exit(&installed, 0, "");
+    let meant = search_in_mode(&serving.api, QUERY, "hybrid").await;
+    assert!(
+        meant
+            .hints
+            .iter()
+            .all(|hint| hint.kind != "unknown_language")
+    );
+    serving.stop().await;
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use super::error::ModelError;
 use super::job_pool::{JobPool, single_thread_pool};
+use super::languages::ModelLanguages;
 use super::model::LoadedModel;
 use super::model_folder::{ModelFiles, SymlinkPolicy};
 use super::pooling::Pooling;
@@ -105,6 +106,10 @@ impl LocalEncoder {
 impl Embedder for LocalEncoder {
     fn model_identity(&self) -> &ModelIdentity {
         &self.model.info
+    }
+
+    fn model_languages(&self) -> ModelLanguages {
+        self.model.languages.clone()
     }
 
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError> {

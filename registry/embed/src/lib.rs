@@ -17,6 +17,8 @@ mod error;
 mod install;
 mod installed_models;
 mod job_pool;
+mod languages;
+mod letter_statistics;
 mod matmul;
 mod model;
 mod model_folder;
@@ -38,6 +40,7 @@ pub use install::{ModelInstallation, install_model};
 pub use installed_models::{
     InstalledModel, MAX_LISTED_MODELS, ModelDescription, find_current_model, list_installed_models,
 };
+pub use languages::ModelLanguages;
 pub use model::MAX_QUERY_TOKENS;
 pub use model_folder::{
     MAX_MODEL_NAME_CHARS, MAX_SETTINGS_BYTES, MAX_TOKENIZER_BYTES, MAX_WEIGHTS_BYTES,
@@ -83,6 +86,11 @@ pub const MAX_TEXTS_PER_CALL: usize = 64;
 #[async_trait]
 pub trait Embedder: Send + Sync + std::fmt::Debug {
     fn model_identity(&self) -> &ModelIdentity;
+
+    /// The languages that the model knows; all where nothing shows them.
+    fn model_languages(&self) -> ModelLanguages {
+        ModelLanguages::All
+    }
 
     /// Encodes at most [`MAX_TEXTS_PER_CALL`] texts, each as a vector of unit length. Dropping the future cancels work
     /// that has not begun.

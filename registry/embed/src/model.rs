@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::bert::Bert;
 use super::bert_config::BertConfig;
 use super::error::ModelError;
+use super::languages::ModelLanguages;
 use super::model_folder::ModelFiles;
 use super::pooling::Pooling;
 use super::prompts::Prompts;
@@ -23,6 +24,7 @@ pub(super) struct LoadedModel {
     pub info: ModelIdentity,
     pub max_length: usize,
     pub pooling: Pooling,
+    pub languages: ModelLanguages,
     prompts: Prompts,
     tokenizer: ModelTokenizer,
     network: Bert,
@@ -45,6 +47,7 @@ impl LoadedModel {
             },
             max_length: files.max_length,
             pooling: files.pooling,
+            languages: ModelLanguages::from_tokenizer(&tokenizer),
             prompts: files.prompts,
             tokenizer,
             network,

@@ -8,6 +8,9 @@ use super::model_folder::{ModelFiles, TOKENIZER_FILE};
 /// Bytes of a text that are tokenized: more than any model uses, because tokenizing takes time for the whole text.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
+/// Names of the token for unknown characters.
+const UNKNOWN_TOKENS: [&str; 2] = ["[UNK]", "<unk>"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InputToken {
     pub id: u32,
@@ -66,6 +69,15 @@ impl ModelTokenizer {
             special_token_count,
             lowercase: files.lowercase,
         })
+    }
+
+    /// The number of tokens of a text without special ones, and how many of them stand for unknown characters.
+    pub fn count_tokens(&self, text: &str) -> Option<(usize, usize)> {
+        let encoding = self.tokenizer.encode_fast(text, false).ok()?;
+        let unknown_ids = UNKNOWN_TOKENS.map(|name| self.tokenizer.token_to_id(name));
+        let ids = encoding.get_ids().iter();
+        let unknown = ids.filter(|id| unknown_ids.contains(&Some(**id))).count();
+        Some((encoding.len(), unknown))
     }
 
     /// The tokens of a text, at most `max_tokens` (at least [`super::bert_config::MIN_POSITIONS`]) including the

@@ -23,7 +23,7 @@ const MAX_CHECKED_WORDS: usize = 8;
 const COLLECTION_HINT: &str = "collection";
 
 impl Hint {
-    fn new(kind: HintKind, text: String) -> Self {
+    pub fn new(kind: HintKind, text: String) -> Self {
         Self {
             kind,
             text,

@@ -160,6 +160,8 @@ pub enum HintKind {
     Quotation,
     /// The query contains nothing to search for.
     NoWords,
+    /// The model does not know the language of the query, so the search is full text only.
+    UnknownLanguage,
 }
 
 impl HintKind {
@@ -174,6 +176,7 @@ impl HintKind {
             Self::Corrected => "corrected",
             Self::Quotation => "quotation",
             Self::NoWords => "no_words",
+            Self::UnknownLanguage => "unknown_language",
         }
     }
 }

@@ -289,7 +289,7 @@ mod tests {
     fn every_mistake_about_encoders_is_listed() {
         let (_folder, path) = file(
             "[embedding]\nurl = \"ftp://x\"\nmodle = \"x\"\nkey = 7654321\ntimeout_seconds = 0\n\
-             [search]\nmodel = \"../x\"\nembed_timeout = 0\n",
+             [search]\nmodel = \"../x\"\nmodel_languages = [\"English\"]\nembed_timeout = 0\n",
         );
         let error = load_config(Some(&path), &ConfigOverrides::default()).unwrap_err();
         for mistake in [
@@ -298,7 +298,8 @@ mod tests {
             "embedding.timeout_seconds",
             "modle",
             "embedding.key",
-            "search.model",
+            "search.model must",
+            "search.model_languages",
             "search.embed_timeout",
         ] {
             assert!(error.to_string().contains(mistake), "{mistake}: {error}");

@@ -263,6 +263,9 @@ section! {
         /// identifier of an installed one. Empty: the endpoint of `[embedding]` if there is one, else the current
         /// installed one, else the built-in one.
         pub model: String,
+        /// Languages that the model knows, as codes such as `en`, or `*` for all; queries in others are full text only.
+        /// Empty: what the vocabulary of an installed model shows, and all for an endpoint. At most 100.
+        pub model_languages: Vec<String>,
         /// Milliseconds that a search waits for the vector of its query, before it falls back to full text only.
         /// From 1 to 10000.
         pub embed_timeout: u64 = 50,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use a2a_registry_embed::ModelLanguages;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use url::{Host, Url};
@@ -10,6 +11,9 @@ use crate::config::{
     AllowPorts, Config, CrawlerConfig, DatabaseUrl, DecidersConfig, LimitsConfig, MAX_DECIDERS,
     MAX_TERM_DAYS, MIN_TERM_DAYS, SearchConfig, ServerConfig, StoreConfig,
 };
+
+/// Maximum number of languages of a model.
+const MAX_MODEL_LANGUAGES: usize = 100;
 
 /// All errors in a configuration, one sentence each.
 pub fn validate_config(config: &Config) -> Vec<String> {
@@ -193,6 +197,14 @@ fn check_search_config(search: &SearchConfig, mut push_error: impl FnMut(String)
             "search.model must be \"off\", \"built-in\", the name of one folder, or an identifier"
                 .into(),
         );
+    }
+    let languages = &search.model_languages;
+    if languages.len() > MAX_MODEL_LANGUAGES
+        || !languages.iter().all(|code| ModelLanguages::is_code(code))
+    {
+        push_error(format!(
+            "search.model_languages must be at most {MAX_MODEL_LANGUAGES} codes of two or three lower-case letters, or \"*\""
+        ));
     }
     if !(1..=10_000).contains(&search.embed_timeout) {
         push_error("search.embed_timeout must be between 1 and 10000 milliseconds".into());

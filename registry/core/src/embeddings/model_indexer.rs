@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::{HOUR, MINUTE};
-use a2a_registry_embed::{EmbedError, Embedder};
+use a2a_registry_embed::{EmbedError, Embedder, ModelLanguages};
 use a2a_registry_search::vectors::{
     VectorChange, VectorStore, VectorsError, remove_leftover_vector_files,
 };
@@ -418,9 +418,18 @@ pub fn publish_model(context: &AppContext, indexer: &ModelIndexer) {
                 embedder: Arc::clone(&indexer.embedder),
                 vectors: Arc::clone(&indexer.vectors),
                 cutoff: indexer.cutoff().unwrap_or(calibration::DEFAULT_CUTOFF),
+                languages: query_languages(context, indexer),
             })));
     }
     report_model_progress(context, indexer);
+}
+
+/// The languages of the queries that a model encodes: those of the configuration, or what the model shows itself.
+fn query_languages(context: &AppContext, indexer: &ModelIndexer) -> ModelLanguages {
+    match context.config().search.model_languages.as_slice() {
+        [] => indexer.embedder.model_languages(),
+        codes => ModelLanguages::from_codes(codes),
+    }
 }
 
 fn report_model_progress(context: &AppContext, indexer: &ModelIndexer) {

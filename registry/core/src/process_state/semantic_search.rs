@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use a2a_registry_api::search_query::SearchMode;
-use a2a_registry_embed::{EmbedError, Embedder, TextKind};
+use a2a_registry_embed::{EmbedError, Embedder, ModelLanguages, TextKind};
 use a2a_registry_search::vectors::VectorStore;
 use a2a_registry_search::{SearchRequest, SemanticQuery, query_words};
 use arc_swap::ArcSwapOption;
@@ -50,6 +50,8 @@ pub struct ServingModel {
     pub embedder: Arc<dyn Embedder>,
     pub vectors: Arc<VectorStore>,
     pub cutoff: f32,
+    /// The languages of the queries that it encodes.
+    pub languages: ModelLanguages,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -157,6 +159,14 @@ impl SemanticSearchState {
     pub fn is_preparing(&self) -> bool {
         let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.iter().any(|model| !model.complete)
+    }
+
+    /// Whether a query is in a language that the serving model does not know, so that its vector would mislead.
+    pub fn is_foreign_query(&self, query: &str) -> bool {
+        let serving = self.serving_model.load();
+        serving.as_ref().is_some_and(|serving| {
+            query_words(query).is_some_and(|text| !serving.languages.cover_question(&text))
+        })
     }
 
     /// Computes the semantic part of a query; `None` without a model, for a query without words, and if the encoder

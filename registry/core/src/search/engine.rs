@@ -6,8 +6,8 @@ use a2a_crawler::trace_spans::{TRACE_TARGET, count_attribute};
 use a2a_registry_api::search_query::{SearchMode, SearchQuery};
 use a2a_registry_policy::PolicySet;
 use a2a_registry_search::{
-    ExactFilter, IndexError, IndexSearchResponse, RequestedHitParts, SearchRequest, SortPosition,
-    ValueCountRequest, ValueCounts,
+    ExactFilter, Hint, HintKind, IndexError, IndexSearchResponse, RequestedHitParts, SearchRequest,
+    SortPosition, ValueCountRequest, ValueCounts,
 };
 use serde::{Deserialize, Serialize};
 use tracing::field::Empty;
@@ -109,6 +109,8 @@ pub struct PreparedSearch<'a> {
     labels: Vec<String>,
     collection_scope: CollectionScope,
     requested_mode: SearchMode,
+    /// Whether the model does not know the language of the query, so that the search is full text only.
+    is_foreign_query: bool,
     embedding: Option<QueryEmbedding>,
 }
 
@@ -131,11 +133,20 @@ impl<'a> PreparedSearch<'a> {
             );
         }
         let requested_mode = resolve_search_mode(query, context.semantic_search.has_model())?;
-        let embedding = match &query.q {
-            Some(text) if text.chars().count() <= context.config().limits.query_chars => {
-                let corrected =
-                    correct_encoded_query(context, caller, &policies, text, requested_mode).await;
-                let text = corrected.as_deref().unwrap_or(text);
+        let max_chars = context.config().limits.query_chars;
+        let text = query.q.as_deref();
+        let text = text.filter(|text| text.chars().count() <= max_chars);
+        let corrected = match text {
+            Some(text) => {
+                correct_encoded_query(context, caller, &policies, text, requested_mode).await
+            }
+            None => None,
+        };
+        let text = corrected.as_deref().or(text);
+        let is_foreign_query = requested_mode != SearchMode::Lexical
+            && text.is_some_and(|text| context.semantic_search.is_foreign_query(text));
+        let embedding = match text {
+            Some(text) if !is_foreign_query => {
                 context
                     .semantic_search
                     .embed_query(caller.key(), text, requested_mode)
@@ -151,11 +162,12 @@ impl<'a> PreparedSearch<'a> {
             labels,
             collection_scope,
             requested_mode,
+            is_foreign_query,
             embedding,
         })
     }
 
-    /// The mode of the search: full text if no model responded in time.
+    /// The mode of the search: full text if no model responded in time, or none knows the language.
     fn effective_mode(&self) -> SearchMode {
         self.embedding
             .as_ref()
@@ -166,7 +178,7 @@ impl<'a> PreparedSearch<'a> {
     /// response that is full text only because no model responded in time is not cached as a semantic one.
     pub fn cache_key(&self, context: &AppContext) -> String {
         format!(
-            "{} {:?} {:?} {:?} {} {} {} {} {:?}",
+            "{} {:?} {:?} {:?} {} {} {} {} {} {:?}",
             self.canonical,
             parse_hit_fields(self.query).ok(),
             self.query.page_size,
@@ -175,6 +187,7 @@ impl<'a> PreparedSearch<'a> {
             context.index.generation(),
             context.index.overlay_version(),
             self.effective_mode().as_str(),
+            self.is_foreign_query,
             self.embedding.as_ref().map(|meant| meant.vectors_version),
         )
     }
@@ -241,6 +254,10 @@ impl<'a> PreparedSearch<'a> {
             search_with_fallback(index, request.clone())
         })
         .await?;
+        if self.is_foreign_query && previous_mode.is_none() {
+            let hint = Hint::new(HintKind::UnknownLanguage, String::new());
+            response.hints.insert(0, hint);
+        }
         redact_hit_replacements(context, caller, &mut response.hits).await?;
         let last = response.hits.last().filter(|_| response.has_more);
         let next = last.and_then(|last| {

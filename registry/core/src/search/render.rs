@@ -182,6 +182,11 @@ fn hint_sentence(hint: &a2a_registry_search::Hint) -> String {
              loosely related to it in meaning."
                 .into()
         }
+        HintKind::UnknownLanguage => {
+            "The model does not know the language of the query, so this is a full-text search. A multilingual model \
+             would also find agents by meaning."
+                .into()
+        }
         HintKind::Empty => {
             "You cannot find any agents yet. Register a domain, or sign in if others have registered some.".into()
         },

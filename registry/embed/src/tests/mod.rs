@@ -6,6 +6,7 @@ mod download;
 mod encoder;
 mod identity;
 mod install;
+mod languages;
 mod multilingual;
 mod pool;
 mod threads;
