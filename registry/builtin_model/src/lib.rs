@@ -1,7 +1,7 @@
 //! The files of the built-in sentence encoder: all-MiniLM-L6-v2 with weights of 8 bits.
 //!
-//! This package has nothing but the files, so that they are compiled once. `quantize.py` beside `src` writes them from the
-//! original, and says where that is from; LICENSE and NOTICE beside it apply to them.
+//! This package has nothing but the files, so that they are compiled once. `quantize.py` beside `src` writes them from
+//! the original, and says where that is from; LICENSE and NOTICE beside it apply to them.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 /// The model's own name.

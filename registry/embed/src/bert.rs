@@ -1,8 +1,8 @@
 //! The BERT network: runs tokens through its layers.
 //!
 //! All of it runs on the calling thread: [`super::job_pool`] limits how many texts are encoded at once. The matrix
-//! products are in [`super::matmul`] and [`super::int8_matmul`], the operations between them in [`super::row_ops`]. With
-//! weights of 8 bits the output is equal bit for bit on every processor.
+//! products are in [`super::matmul`] and [`super::int8_matmul`], the operations between them in [`super::row_ops`].
+//! With weights of 8 bits the output is equal bit for bit on every processor.
 //!
 //! The texts of a batch are concatenated without padding: the dense layers process the tokens of all texts at once,
 //! and attention handles each text separately. So the vector of a text does not depend on the rest of its batch, and a

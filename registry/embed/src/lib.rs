@@ -5,8 +5,8 @@
 //!
 //! The encoder in this process runs any BERT model in the layout of sentence-transformers: `model_folder` and
 //! `bert_config` read the settings; `tokenizer`, `bert` and `pooling` turn a text into its vector; `job_pool` runs
-//! this on its own threads; `install` and `installed_models` manage the models in the data folder. One model is a part of
-//! the program (`LocalEncoder::built_in`).
+//! this on its own threads; `install` and `installed_models` manage the models in the data folder. One model is a part
+//! of the program (`LocalEncoder::built_in`).
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod bert;

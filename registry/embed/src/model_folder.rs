@@ -36,8 +36,8 @@ pub const MAX_MODEL_NAME_CHARS: usize = 100;
 /// Prefix of the hashed data of every id. Change it with any change of the arithmetic beyond rounding.
 const ID_DIGEST_PREFIX: &[u8] = b"a2a-registry sentence encoder 1\n";
 
-/// The id of the built-in model, which a test computes: hashing its files would take time at every start, and bring all
-/// of them into memory.
+/// The id of the built-in model, which a test computes: hashing its files would take time at every start, and bring
+/// all of them into memory.
 const BUILT_IN_ID: &str = "b72b405f7cb2021ebd4fc4d670128ab51b22571311865d2ead50335bb644588a";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

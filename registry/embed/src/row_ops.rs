@@ -1,7 +1,7 @@
 //! In-place operations on rows of numbers, between two matrix products.
 //!
-//! Results are equal bit for bit on every processor: sums have one order, and nothing is taken from the system's library
-//! of mathematics, whose functions differ.
+//! Results are equal bit for bit on every processor: sums have one order, and nothing is taken from the system's
+//! library of mathematics, whose functions differ.
 
 use a2a_registry_simd::run_vectorized;
 
