@@ -14,7 +14,7 @@ type PackageRule = (
 );
 
 /// All packages, with exactly their allowed dependencies. No package depends on the tests.
-const PACKAGES: [PackageRule; 17] = [
+const PACKAGES: [PackageRule; 18] = [
     ("card", "a2a-card", &[], &[]),
     ("crawler", "a2a-crawler", &["a2a-card"], &[]),
     ("migrations", "a2a-migrations", &[], &[]),
@@ -44,9 +44,19 @@ const PACKAGES: [PackageRule; 17] = [
         &[],
     ),
     (
+        "registry/builtin_model",
+        "a2a-registry-builtin-model",
+        &[],
+        &[],
+    ),
+    (
         "registry/embed",
         "a2a-registry-embed",
-        &["a2a-crawler", "a2a-registry-simd"],
+        &[
+            "a2a-crawler",
+            "a2a-registry-builtin-model",
+            "a2a-registry-simd",
+        ],
         &[],
     ),
     (

@@ -1,7 +1,8 @@
 //! The BERT network: runs tokens through its layers.
 //!
 //! All of it runs on the calling thread: [`super::job_pool`] limits how many texts are encoded at once. The matrix
-//! products are in [`super::matmul`], the operations between them in [`super::row_ops`].
+//! products are in [`super::matmul`] and [`super::int8_matmul`], the operations between them in [`super::row_ops`].
+//! With weights of 8 bits the output is equal bit for bit on every processor.
 //!
 //! The texts of a batch are concatenated without padding: the dense layers process the tokens of all texts at once,
 //! and attention handles each text separately. So the vector of a text does not depend on the rest of its batch, and a
@@ -11,8 +12,11 @@ use std::ops::Range;
 
 use super::bert_config::{Activation, BertConfig};
 use super::error::ModelError;
+use super::int8_matmul::{BLOCK_OUTPUTS, GROUP_INPUTS, Int8Matrix};
 use super::matmul::{Matrix, StridedRows};
+use super::model_folder::WEIGHTS_FILE;
 use super::row_ops::{BiasActivation, LayerNorm, softmax};
+use super::token_table::TokenTable;
 use super::tokenizer::InputToken;
 use super::weights::Weights;
 
@@ -22,9 +26,9 @@ pub(super) struct Bert {
     position_offset: usize,
     padding_token: Option<u32>,
     /// The tables of tokens, positions and types: one row of `hidden_size` numbers for each.
-    word_embeddings: Vec<f32>,
-    position_embeddings: Vec<f32>,
-    type_embeddings: Vec<f32>,
+    word_embeddings: TokenTable,
+    position_embeddings: TokenTable,
+    type_embeddings: TokenTable,
     norm: LayerNorm,
     layers: Vec<EncoderLayer>,
 }
@@ -42,14 +46,24 @@ struct EncoderLayer {
 struct DenseLayer {
     inputs: usize,
     outputs: usize,
-    weight: Matrix,
+    weight: DenseWeight,
     bias: BiasActivation,
+}
+
+enum DenseWeight {
+    Floats(Matrix),
+    Int8(Int8Matrix),
 }
 
 impl Bert {
     pub fn load(config: &BertConfig, weights: &Weights) -> Result<Self, ModelError> {
         let load_table = |name: &str, rows| {
-            weights.matrix(&format!("embeddings.{name}"), rows, config.hidden_size)
+            TokenTable::load(
+                weights,
+                &format!("embeddings.{name}"),
+                rows,
+                config.hidden_size,
+            )
         };
         Ok(Self {
             hidden_size: config.hidden_size,
@@ -86,11 +100,6 @@ impl Bert {
 
     /// Computes the input row of each token: the sum of its own row and those of its position and type.
     fn embed_tokens(&self, texts: &[Vec<InputToken>]) -> Result<Vec<f32>, &'static str> {
-        let row_range = |table: &'_ [f32], index: usize| -> Option<Range<usize>> {
-            let begin = index.checked_mul(self.hidden_size)?;
-            let end = begin.checked_add(self.hidden_size)?;
-            (end <= table.len()).then_some(begin..end)
-        };
         let out_of_range = "a token or its position is outside the tables of the model";
         let mut rows = Vec::new();
         for text in texts {
@@ -102,17 +111,17 @@ impl Bert {
                     _ => next_position,
                 };
                 next_position += usize::from(position == next_position);
-                let word_range =
-                    row_range(&self.word_embeddings, token.id as usize).ok_or(out_of_range)?;
-                let position_range =
-                    row_range(&self.position_embeddings, position).ok_or(out_of_range)?;
-                let type_range =
-                    row_range(&self.type_embeddings, token.kind as usize).ok_or(out_of_range)?;
-                let parts = self.word_embeddings[word_range]
-                    .iter()
-                    .zip(&self.position_embeddings[position_range]);
-                let sums = parts.zip(&self.type_embeddings[type_range]);
-                rows.extend(sums.map(|((word, place), kind)| word + kind + place));
+                let begin = rows.len();
+                rows.resize(begin + self.hidden_size, 0.0);
+                let sums = &mut rows[begin..];
+                let parts = [
+                    (&self.word_embeddings, token.id as usize),
+                    (&self.type_embeddings, token.kind as usize),
+                    (&self.position_embeddings, position),
+                ];
+                for (table, index) in parts {
+                    table.add_row(index, sums).ok_or(out_of_range)?;
+                }
             }
         }
         self.norm.apply(&mut rows);
@@ -173,10 +182,10 @@ fn apply_attention(projected: &[f32], attended: &mut [f32], hidden_size: usize, 
     let length = attended.len() / hidden_size;
     let mut scores = vec![0.0; length * length];
     for head_offset in (0..head_count).map(|head| head * head_size) {
-        let keys = Matrix::new(head_size, length, |number, token| {
+        let keys = Matrix::new_portable(head_size, length, |number, token| {
             projected[token * stride + hidden_size + head_offset + number]
         });
-        let values = Matrix::new(length, head_size, |token, number| {
+        let values = Matrix::new_portable(length, head_size, |token, number| {
             projected[token * stride + 2 * hidden_size + head_offset + number]
         });
         let queries = StridedRows {
@@ -210,17 +219,12 @@ impl DenseLayer {
         columns: usize,
         activation: Option<Activation>,
     ) -> Result<Self, ModelError> {
-        let mut matrices = Vec::with_capacity(names.len());
         let outputs = columns * names.len();
         let mut numbers = Vec::with_capacity(outputs);
         for name in names {
-            matrices.push(weights.matrix(&format!("{name}.weight"), columns, inputs)?);
             numbers.extend(weights.vector(&format!("{name}.bias"), columns)?);
         }
-        // Stored in order of output, then input.
-        let weight = Matrix::new(inputs, outputs, |input, output| {
-            matrices[output / columns][output % columns * inputs + input]
-        });
+        let weight = DenseWeight::load(weights, names, inputs, columns)?;
         Ok(Self {
             inputs,
             outputs,
@@ -233,19 +237,63 @@ impl DenseLayer {
     }
 
     fn forward(&self, rows: &[f32]) -> Vec<f32> {
-        let count = rows.len() / self.inputs;
-        let mut products = vec![0.0; count * self.outputs];
-        let input_rows = StridedRows {
-            numbers: rows,
-            stride: self.inputs,
+        let mut products = match &self.weight {
+            DenseWeight::Int8(matrix) => matrix.multiply(rows),
+            DenseWeight::Floats(matrix) => {
+                let count = rows.len() / self.inputs;
+                let mut products = vec![0.0; count * self.outputs];
+                let input_rows = StridedRows {
+                    numbers: rows,
+                    stride: self.inputs,
+                };
+                let written = StridedRows {
+                    numbers: products.as_mut_slice(),
+                    stride: self.outputs,
+                };
+                matrix.multiply(input_rows, count, written);
+                products
+            }
         };
-        let written = StridedRows {
-            numbers: products.as_mut_slice(),
-            stride: self.outputs,
-        };
-        self.weight.multiply(input_rows, count, written);
         self.bias.apply(&mut products);
         products
+    }
+}
+
+impl DenseWeight {
+    /// Loads several matrices, placed side by side.
+    fn load(
+        weights: &Weights,
+        names: &[String],
+        inputs: usize,
+        columns: usize,
+    ) -> Result<Self, ModelError> {
+        let names: Vec<String> = names.iter().map(|name| format!("{name}.weight")).collect();
+        if names.iter().any(|name| weights.is_int8(name)) {
+            if !inputs.is_multiple_of(BLOCK_OUTPUTS) || !columns.is_multiple_of(BLOCK_OUTPUTS) {
+                return Err(ModelError::unsupported(
+                    WEIGHTS_FILE,
+                    format!(
+                        "it has weights of 8 bits, for which sizes of layers are multiples of {BLOCK_OUTPUTS}"
+                    ),
+                ));
+            }
+            let (blocks, groups) = (columns / BLOCK_OUTPUTS, inputs / GROUP_INPUTS);
+            let shape = [blocks, groups, BLOCK_OUTPUTS, GROUP_INPUTS];
+            let parts = names
+                .iter()
+                .map(|name| weights.int8_tensor(name, &shape, columns));
+            let parts = parts.collect::<Result<Vec<_>, _>>()?;
+            return Ok(Self::Int8(Int8Matrix::new(inputs, parts)));
+        }
+        let matrices = names
+            .iter()
+            .map(|name| weights.matrix(name, columns, inputs));
+        let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
+        // Stored in order of output, then input.
+        let matrix = Matrix::new(inputs, columns * names.len(), |input, output| {
+            matrices[output / columns][output % columns * inputs + input]
+        });
+        Ok(Self::Floats(matrix))
     }
 }
 
@@ -269,4 +317,57 @@ fn load_layer_norm(
         shift: vector("bias", "beta")?,
         epsilon: config.epsilon,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use a2a_registry_builtin_model as builtin_model;
+
+    use super::*;
+
+    /// Weights of 8 bits stay where they are in the program, so that a loaded model takes little memory beside it.
+    #[test]
+    fn the_built_in_weights_are_not_copied() {
+        let config = BertConfig::parse(builtin_model::CONFIG.bytes).unwrap();
+        let weights = Weights::open(Cow::Borrowed(builtin_model::WEIGHTS.bytes)).unwrap();
+        let network = Bert::load(&config, &weights).unwrap();
+        let mut copied = network.norm.scale.len() + network.norm.shift.len();
+        let mut borrowed = 0;
+        let mut count_tensor = |tensor: &crate::weights::Int8Tensor| {
+            assert!(matches!(tensor.numbers, Cow::Borrowed(_)));
+            borrowed += tensor.numbers.len();
+            copied += tensor.scales.len();
+        };
+        for table in [
+            &network.word_embeddings,
+            &network.position_embeddings,
+            &network.type_embeddings,
+        ] {
+            let TokenTable::Int8(tensor) = table else {
+                panic!("a table was expanded");
+            };
+            count_tensor(tensor);
+        }
+        let mut biases = 0;
+        for layer in &network.layers {
+            for dense in [
+                &layer.query_key_value,
+                &layer.attention_output,
+                &layer.intermediate,
+                &layer.output,
+            ] {
+                let DenseWeight::Int8(matrix) = &dense.weight else {
+                    panic!("a layer was expanded");
+                };
+                matrix.parts().iter().for_each(&mut count_tensor);
+                biases += dense.bias.numbers.len();
+            }
+            biases += 4 * network.hidden_size;
+        }
+        // All of the file but the numbers of 32 bits and its header.
+        assert!(borrowed > 22_000_000, "{borrowed}");
+        assert!((copied + biases) * size_of::<f32>() < 1_000_000);
+    }
 }

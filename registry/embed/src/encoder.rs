@@ -61,6 +61,11 @@ impl LocalEncoder {
         Self::start(load_model(files)?, options)
     }
 
+    /// Opens the built-in model. Its weights stay a part of the program's file in memory, and are not copied.
+    pub fn built_in(options: EncoderOptions) -> Result<Self, ModelError> {
+        Self::start(load_model(ModelFiles::built_in()?)?, options)
+    }
+
     pub(super) fn start(model: LoadedModel, options: EncoderOptions) -> Result<Self, ModelError> {
         let model = Arc::new(model);
         let build_pool = |name, threads: NonZeroUsize, max_waiting: NonZeroUsize| {

@@ -5,7 +5,8 @@
 //!
 //! The encoder in this process runs any BERT model in the layout of sentence-transformers: `model_folder` and
 //! `bert_config` read the settings; `tokenizer`, `bert` and `pooling` turn a text into its vector; `job_pool` runs
-//! this on its own threads; `install`, `download` and `installed_models` manage the models in the data folder.
+//! this on its own threads; `install`, `download` and `installed_models` manage the models in the data folder. One model
+//! is a part of the program (`LocalEncoder::built_in`).
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod bert;
@@ -16,6 +17,7 @@ mod endpoint;
 mod error;
 mod install;
 mod installed_models;
+mod int8_matmul;
 mod job_pool;
 mod languages;
 mod letter_statistics;
@@ -26,6 +28,7 @@ mod pooling;
 mod prompts;
 mod row_ops;
 mod thread_priority;
+mod token_table;
 mod tokenizer;
 mod weights;
 

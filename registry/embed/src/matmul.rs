@@ -17,6 +17,7 @@ pub(super) struct Matrix {
     /// The numbers, panel by panel, and within a panel input by input.
     panels: Vec<f32>,
     arch: Arch,
+    is_portable: bool,
 }
 
 /// Rows of a larger table: its numbers from the first row on, and the distance between rows.
@@ -29,6 +30,19 @@ pub(super) struct StridedRows<T> {
 impl Matrix {
     pub fn new(inputs: usize, outputs: usize, number: impl Fn(usize, usize) -> f32) -> Self {
         Self::for_arch(Arch::new(), inputs, outputs, number)
+    }
+
+    /// Creates a matrix whose products are equal bit for bit on every processor: one that cannot add a product without
+    /// rounding it first does so in software, which is slow.
+    pub fn new_portable(
+        inputs: usize,
+        outputs: usize,
+        number: impl Fn(usize, usize) -> f32,
+    ) -> Self {
+        Self {
+            is_portable: true,
+            ..Self::new(inputs, outputs, number)
+        }
     }
 
     /// Creates a matrix for a SIMD level, which this processor must support.
@@ -55,6 +69,7 @@ impl Matrix {
             panel_width,
             panels,
             arch,
+            is_portable: false,
         }
     }
 
@@ -113,24 +128,42 @@ impl WithSimd for MatrixMultiplication<'_> {
                 let input = &rows.numbers[row * rows.stride..];
                 let output = &mut numbers[row * stride + first..];
                 let (input, output) = ((input, rows.stride), (output, stride));
+                let portable = matrix.is_portable;
                 // Multiply as many rows at once as there are registers for their sums.
                 row += match count - row {
-                    8.. if S::REGISTER_COUNT >= 32 => {
-                        multiply_rows_with_panel::<S, 8>(simd, panel, input, output, columns)
-                    }
-                    4.. => multiply_rows_with_panel::<S, 4>(simd, panel, input, output, columns),
-                    _ => multiply_rows_with_panel::<S, 1>(simd, panel, input, output, columns),
+                    8.. if S::REGISTER_COUNT >= 32 => multiply_rows_with_panel::<S, 8>(
+                        simd,
+                        (panel, portable),
+                        input,
+                        output,
+                        columns,
+                    ),
+                    4.. => multiply_rows_with_panel::<S, 4>(
+                        simd,
+                        (panel, portable),
+                        input,
+                        output,
+                        columns,
+                    ),
+                    _ => multiply_rows_with_panel::<S, 1>(
+                        simd,
+                        (panel, portable),
+                        input,
+                        output,
+                        columns,
+                    ),
                 };
             }
         }
     }
 }
 
-/// Multiplies `ROWS` rows with a panel, and returns their number.
+/// Multiplies `ROWS` rows with a panel, and returns their number. Where the processor has an instruction for it, both
+/// ways to add a product are this one.
 #[inline(always)]
 fn multiply_rows_with_panel<S: Simd, const ROWS: usize>(
     simd: S,
-    panel: &[f32],
+    (panel, is_portable): (&[f32], bool),
     (rows, row_stride): (&[f32], usize),
     (products, product_stride): (&mut [f32], usize),
     columns: usize,
@@ -143,8 +176,11 @@ fn multiply_rows_with_panel<S: Simd, const ROWS: usize>(
         for row in 0..ROWS {
             let number = simd.splat_f32s(rows[row][position]);
             for register in 0..REGISTERS_PER_ROW {
-                sums[row][register] =
-                    simd.mul_add_e_f32s(number, input[register], sums[row][register]);
+                let sum = sums[row][register];
+                sums[row][register] = match is_portable {
+                    true => simd.mul_add_f32s(number, input[register], sum),
+                    false => simd.mul_add_e_f32s(number, input[register], sum),
+                };
             }
         }
     }
@@ -210,6 +246,33 @@ mod tests {
             for (inputs, outputs) in [(1, 1), (5, 47), (32, 48), (33, 49), (64, 100), (7, 193)] {
                 check(level, inputs, outputs);
             }
+        }
+    }
+
+    #[test]
+    fn portable_products_are_the_same_bits_at_every_level() {
+        let (inputs, outputs, count) = (33, 49, 13);
+        let rows: Vec<f32> = (0..count * inputs).map(|place| number(place, 5)).collect();
+        let mut expected: Option<Vec<u32>> = None;
+        for level in levels() {
+            let matrix = Matrix {
+                is_portable: true,
+                ..Matrix::for_arch(level, inputs, outputs, |input, output| {
+                    number(input, output) / 3.0
+                })
+            };
+            let mut products = vec![0.0; count * outputs];
+            let written = StridedRows {
+                numbers: products.as_mut_slice(),
+                stride: outputs,
+            };
+            let read = StridedRows {
+                numbers: rows.as_slice(),
+                stride: inputs,
+            };
+            matrix.multiply(read, count, written);
+            let bits: Vec<u32> = products.iter().map(|product| product.to_bits()).collect();
+            assert_eq!(*expected.get_or_insert_with(|| bits.clone()), bits);
         }
     }
 

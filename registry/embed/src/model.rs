@@ -15,8 +15,9 @@ use super::{EmbedError, ModelIdentity, TextKind};
 
 pub const MAX_QUERY_TOKENS: usize = 64;
 
-/// Maximum number of tokens in a batch: limits the memory, and the work done for a caller that no longer waits.
-const MAX_BATCH_TOKENS: usize = 1024;
+/// Maximum number of tokens in a batch, unless one text has more: limits the memory, and the work done for a caller
+/// that no longer waits. More would hardly save time.
+const MAX_BATCH_TOKENS: usize = 256;
 
 const TRIAL_TEXT: &str = "Find an agent that books flights and hotels.";
 

@@ -1,10 +1,12 @@
 //! Model folders in the layout of sentence-transformers: their files, size limits, and settings other than the
 //! weights.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path};
 
+use a2a_registry_builtin_model as builtin_model;
 use ring::digest;
 use serde::Deserialize;
 
@@ -34,6 +36,10 @@ pub const MAX_MODEL_NAME_CHARS: usize = 100;
 /// Prefix of the hashed data of every id. Change it with any change of the arithmetic beyond rounding.
 const ID_DIGEST_PREFIX: &[u8] = b"a2a-registry sentence encoder 1\n";
 
+/// The id of the built-in model, which a test computes: hashing its files would take time at every start, and bring
+/// all of them into memory.
+const BUILT_IN_ID: &str = "b72b405f7cb2021ebd4fc4d670128ab51b22571311865d2ead50335bb644588a";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SymlinkPolicy {
     /// Follow links: the operator named the folder, and download caches consist of links.
@@ -54,8 +60,8 @@ pub(super) struct ModelFiles {
     pub id: String,
     /// Display name, at most [`MAX_MODEL_NAME_CHARS`] visible characters.
     pub name: String,
-    pub tokenizer: Vec<u8>,
-    pub weights: Vec<u8>,
+    pub tokenizer: Cow<'static, [u8]>,
+    pub weights: Cow<'static, [u8]>,
     /// The other files, with their paths in the folder; [`Self::tokenizer`] and [`Self::weights`] hold the two large
     /// ones.
     settings: Vec<(String, Vec<u8>)>,
@@ -111,9 +117,32 @@ impl ModelFiles {
     /// Reads a model folder. The name is the caller's, because the files of most models name only the model that they
     /// were trained from.
     pub fn read(folder: &Path, name: &str, symlinks: SymlinkPolicy) -> Result<Self, ModelError> {
+        let mut files = Self::read_files(name, |path, limit| {
+            let bytes = read_model_file(folder, path, limit, symlinks)?;
+            Ok(bytes.map(Cow::Owned))
+        })?;
+        files.id = files.compute_id();
+        Ok(files)
+    }
+
+    /// The built-in model, whose bytes stay where they are in the program.
+    pub fn built_in() -> Result<Self, ModelError> {
+        let mut files = Self::read_files(builtin_model::NAME, |path, _| {
+            let file = builtin_model::FILES.iter().find(|file| file.path == path);
+            Ok(file.map(|file| Cow::Borrowed(file.bytes)))
+        })?;
+        files.id = BUILT_IN_ID.to_owned();
+        Ok(files)
+    }
+
+    /// Reads a model whose files `read_file` finds by their paths, none longer than the given limit.
+    fn read_files(
+        name: &str,
+        mut read_file: impl FnMut(&str, u64) -> Result<Option<Cow<'static, [u8]>>, ModelError>,
+    ) -> Result<Self, ModelError> {
         let mut settings = Vec::new();
         let mut read_optional = |name: &str| -> Result<Option<Vec<u8>>, ModelError> {
-            let bytes = read_model_file(folder, name, MAX_SETTINGS_BYTES, symlinks)?;
+            let bytes = read_file(name, MAX_SETTINGS_BYTES)?.map(Cow::into_owned);
             settings.extend(bytes.iter().map(|bytes| (name.to_owned(), bytes.clone())));
             Ok(bytes)
         };
@@ -144,13 +173,12 @@ impl ModelFiles {
             in_network_folder(TOKENIZER_FILE),
             in_network_folder(WEIGHTS_FILE),
         ];
-        let read_required = |path: &str, limit| {
-            read_model_file(folder, path, limit, symlinks)?
-                .ok_or_else(|| ModelError::Missing(path.to_owned()))
+        let mut read_required = |path: &str, limit| {
+            read_file(path, limit)?.ok_or_else(|| ModelError::Missing(path.to_owned()))
         };
         let tokenizer = read_required(&paths[0], MAX_TOKENIZER_BYTES)?;
         let weights = read_required(&paths[1], MAX_WEIGHTS_BYTES)?;
-        let mut files = Self {
+        Ok(Self {
             config,
             pooling,
             max_length,
@@ -162,9 +190,7 @@ impl ModelFiles {
             weights,
             settings,
             paths,
-        };
-        files.id = files.compute_id();
-        Ok(files)
+        })
     }
 
     /// The files in the order in which they are hashed and written.
@@ -173,8 +199,8 @@ impl ModelFiles {
         let settings = settings.map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
         let [tokenizer, weights] = &self.paths;
         settings.chain([
-            (tokenizer.as_str(), self.tokenizer.as_slice()),
-            (weights.as_str(), self.weights.as_slice()),
+            (tokenizer.as_str(), &*self.tokenizer),
+            (weights.as_str(), &*self.weights),
         ])
     }
 

@@ -1,4 +1,10 @@
 //! Weights from `model.safetensors`, by name, with the expected shapes and finite numbers only.
+//!
+//! Numbers of 16 to 64 bits are read as 32 bits. Integers of 8 bits stay what they are; a second tensor, `NAME_scale`,
+//! has the number to multiply each of their rows with.
+
+use std::borrow::Cow;
+use std::ops::Range;
 
 use half::{bf16, f16};
 use safetensors::tensor::{Metadata, TensorInfo};
@@ -11,20 +17,30 @@ use super::model_folder::WEIGHTS_FILE;
 const NAME_PREFIXES: [&str; 3] = ["", "bert.", "roberta."];
 /// A weight that every BERT has.
 const REQUIRED_WEIGHT: &str = "embeddings.word_embeddings.weight";
+/// Types that are read as numbers of 32 bits.
+const FLOATS: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::BF16, Dtype::F64];
 /// Length of the number at the start of the file that gives the header's length.
 const HEADER_LENGTH_BYTES: usize = 8;
 
 pub(super) struct Weights {
-    bytes: Vec<u8>,
+    bytes: Cow<'static, [u8]>,
     /// Offset of the first tensor's bytes.
     data_offset: usize,
     metadata: Metadata,
     prefix: &'static str,
 }
 
+/// Integers of 8 bits in rows, and the scale of each row.
+pub(super) struct Int8Tensor {
+    /// Each integer as a byte in two's complement.
+    pub numbers: Cow<'static, [u8]>,
+    pub scales: Vec<f32>,
+}
+
 impl Weights {
-    /// Opens the bytes of a weights file and keeps them until dropped. Weights are copied out of them.
-    pub fn open(bytes: Vec<u8>) -> Result<Self, ModelError> {
+    /// Opens the bytes of a weights file and keeps them until dropped. Weights are copied out of them, except for
+    /// integers in a file that is a part of the program.
+    pub fn open(bytes: Cow<'static, [u8]>) -> Result<Self, ModelError> {
         // This also checks that every tensor lies within the file and has the length of its shape.
         let (header_length, metadata) = SafeTensors::read_metadata(&bytes)
             .map_err(|error| ModelError::malformed(WEIGHTS_FILE, error))?;
@@ -55,6 +71,29 @@ impl Weights {
         self.read_tensor(name, &[length])
     }
 
+    /// Whether a tensor holds integers of 8 bits, to be read by [`Self::int8_tensor`].
+    pub fn is_int8(&self, name: &str) -> bool {
+        self.tensor_info(name)
+            .is_some_and(|info| info.dtype == Dtype::I8)
+    }
+
+    /// Integers of this shape with the scales of their `rows` rows.
+    pub fn int8_tensor(
+        &self,
+        name: &str,
+        shape: &[usize],
+        rows: usize,
+    ) -> Result<Int8Tensor, ModelError> {
+        let (_, range) = self.find_tensor(name, &[Dtype::I8], shape)?;
+        let scales = self.vector(&format!("{name}_scale"), rows)?;
+        let numbers = match &self.bytes {
+            Cow::Borrowed(bytes) => bytes.get(range).map(Cow::Borrowed),
+            Cow::Owned(bytes) => bytes.get(range).map(|bytes| Cow::Owned(bytes.to_vec())),
+        };
+        let numbers = numbers.ok_or_else(|| truncated(name))?;
+        Ok(Int8Tensor { numbers, scales })
+    }
+
     pub fn contains(&self, name: &str) -> bool {
         self.tensor_info(name).is_some()
     }
@@ -63,11 +102,23 @@ impl Weights {
         self.metadata.info(&format!("{}{name}", self.prefix))
     }
 
-    fn read_tensor(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
+    /// The type of a tensor of one of these types and this shape, and the place of its bytes in the file.
+    fn find_tensor(
+        &self,
+        name: &str,
+        types: &[Dtype],
+        shape: &[usize],
+    ) -> Result<(Dtype, Range<usize>), ModelError> {
         let mismatch = |what: String| ModelError::mismatch(WEIGHTS_FILE, what);
         let info = self
             .tensor_info(name)
             .ok_or_else(|| mismatch(format!("it has no {name}, which config.json requires")))?;
+        if !types.contains(&info.dtype) {
+            return Err(mismatch(format!(
+                "{name} has the unsupported type {:?}, which should be one of {types:?}",
+                info.dtype
+            )));
+        }
         if info.shape != shape {
             return Err(mismatch(format!(
                 "{name} should have the shape {shape:?} but has {:?}",
@@ -75,31 +126,36 @@ impl Weights {
             )));
         }
         let (from, to) = info.data_offsets;
-        let tensor_bytes = self
-            .bytes
-            .get(self.data_offset + from..self.data_offset + to);
-        let tensor_bytes = tensor_bytes.ok_or_else(|| mismatch(format!("{name} is truncated")))?;
-        let numbers = decode_numbers(info.dtype, tensor_bytes)
-            .ok_or_else(|| mismatch(format!("{name} has the unsupported type {:?}", info.dtype)))?;
+        Ok((info.dtype, self.data_offset + from..self.data_offset + to))
+    }
+
+    fn read_tensor(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
+        let (dtype, range) = self.find_tensor(name, &FLOATS, shape)?;
+        let tensor_bytes = self.bytes.get(range).ok_or_else(|| truncated(name))?;
+        let numbers = decode_numbers(dtype, tensor_bytes);
         if numbers.iter().all(|number| number.is_finite()) {
             Ok(numbers)
         } else {
-            Err(mismatch(format!(
-                "{name} contains numbers that are not finite"
-            )))
+            Err(ModelError::mismatch(
+                WEIGHTS_FILE,
+                format!("{name} contains numbers that are not finite"),
+            ))
         }
     }
 }
 
-/// Converts bytes to numbers; `None` for an unsupported type.
-fn decode_numbers(dtype: Dtype, bytes: &[u8]) -> Option<Vec<f32>> {
-    Some(match dtype {
-        Dtype::F32 => decode_each_number(bytes, f32::from_le_bytes),
+fn truncated(name: &str) -> ModelError {
+    ModelError::mismatch(WEIGHTS_FILE, format!("{name} is truncated"))
+}
+
+/// Converts bytes to numbers of one of the types [`FLOATS`].
+fn decode_numbers(dtype: Dtype, bytes: &[u8]) -> Vec<f32> {
+    match dtype {
         Dtype::F16 => decode_each_number(bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
         Dtype::BF16 => decode_each_number(bytes, |bytes| bf16::from_le_bytes(bytes).to_f32()),
         Dtype::F64 => decode_each_number(bytes, |bytes| f64::from_le_bytes(bytes) as f32),
-        _ => return None,
-    })
+        _ => decode_each_number(bytes, f32::from_le_bytes),
+    }
 }
 
 fn decode_each_number<const N: usize>(
@@ -130,8 +186,8 @@ mod tests {
             (Dtype::F16, vec![0x00, 0x3e, 0x00, 0xb4]),
             (Dtype::BF16, vec![0xc0, 0x3f, 0x80, 0xbe]),
         ] {
-            assert_eq!(decode_numbers(kind, &bytes).unwrap(), expected, "{kind:?}");
+            assert!(FLOATS.contains(&kind));
+            assert_eq!(decode_numbers(kind, &bytes), expected, "{kind:?}");
         }
-        assert_eq!(decode_numbers(Dtype::I64, &[0; 16]), None);
     }
 }

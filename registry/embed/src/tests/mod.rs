@@ -1,6 +1,7 @@
 //! Tests of the sentence encoder with the tiny models of `tests/models`, including damaged copies of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod built_in;
 mod checks;
 mod download;
 mod encoder;
