@@ -1,8 +1,10 @@
 //! The search engine behind all interfaces: `/v1/agents`, the pages, ARD, MCP and the A2A agent render its results.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use a2a_crawler::trace_spans::{TRACE_TARGET, count_attribute};
+use a2a_registry_api::Understood;
 use a2a_registry_api::search_query::{SearchMode, SearchQuery};
 use a2a_registry_policy::PolicySet;
 use a2a_registry_search::{
@@ -27,6 +29,7 @@ use crate::search::query::{
     build_search_request, canonical_query_text, effective_sort_name, parse_hit_fields,
     resolve_search_mode,
 };
+use crate::search::understanding::understand_query;
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
@@ -69,6 +72,8 @@ pub struct SearchResults {
     /// The order used: that of the query, or `resumed`.
     pub order: &'static str,
     pub mode: SearchMode,
+    /// What was understood of the text as filters.
+    pub understood: Option<Understood>,
     pub next_page_token: Option<String>,
     /// Whether the result can be cached while the index stays the same. Not if the vectors could not be read, because
     /// they may be readable for the next search.
@@ -97,9 +102,12 @@ pub async fn prepare_and_run_search(
 
 /// A search that is ready to run: its collections are loaded, and its text has a vector if the mode needs one.
 pub struct PreparedSearch<'a> {
-    query: &'a SearchQuery,
+    /// The query as it is run, with the filters that were understood.
+    query: Cow<'a, SearchQuery>,
+    understood: Option<Understood>,
     surface_query: &'a SurfaceQuery,
-    /// The query, its interface and its filters as text, to which responses and page tokens belong.
+    /// The query as requested and as it is run, its interface and its filters as text, to which responses and page
+    /// tokens belong.
     canonical: String,
     /// The policies that decide what is found, kept because another set may be in force before the search ends.
     pub policies: Arc<PolicySet>,
@@ -121,13 +129,21 @@ impl<'a> PreparedSearch<'a> {
         let labels = caller.labels(&policies);
         let collection_scope = CollectionScope::load(context, caller, &query.collection).await?;
         let mut canonical = canonical_query_text(query) + &collection_scope.canonical_text;
+        let (query, understood) = match understand_query(query, &context.config().limits) {
+            Some(understood) => (Cow::Owned(understood.query), Some(understood.understood)),
+            None => (Cow::Borrowed(query), None),
+        };
+        if understood.is_some() {
+            // Another version of the program may understand the same text otherwise.
+            canonical = format!("{canonical} as {}", canonical_query_text(&query));
+        }
         if !surface_query.surface.is_empty() {
             canonical = format!(
                 "{} {:?} {canonical}",
                 surface_query.surface, surface_query.exact_filters
             );
         }
-        let requested_mode = resolve_search_mode(query, context.semantic_search.has_model())?;
+        let requested_mode = resolve_search_mode(&query, context.semantic_search.has_model())?;
         let embedding = match &query.q {
             Some(text) if text.chars().count() <= context.config().limits.query_chars => {
                 context
@@ -139,6 +155,7 @@ impl<'a> PreparedSearch<'a> {
         };
         Ok(Self {
             query,
+            understood,
             surface_query,
             canonical,
             policies,
@@ -162,7 +179,7 @@ impl<'a> PreparedSearch<'a> {
         format!(
             "{} {:?} {:?} {:?} {} {} {} {} {:?}",
             self.canonical,
-            parse_hit_fields(self.query).ok(),
+            parse_hit_fields(&self.query).ok(),
             self.query.page_size,
             self.query.page_token,
             self.labels.join(" "),
@@ -175,7 +192,7 @@ impl<'a> PreparedSearch<'a> {
 
     pub fn build_request(&self, context: &AppContext, caller: &Caller) -> Result<SearchRequest> {
         let limits = &context.config().limits;
-        let mut request = build_search_request(self.query, limits)?;
+        let mut request = build_search_request(&self.query, limits)?;
         request.visible_to.clone_from(&self.labels);
         request.class_labels = caller.caller_class_labels(&self.policies);
         request.semantic = self
@@ -248,9 +265,10 @@ impl<'a> PreparedSearch<'a> {
             response,
             order: match previous_mode.is_some_and(|began| began != mode) {
                 true => "resumed",
-                false => effective_sort_name(self.query),
+                false => effective_sort_name(&self.query),
             },
             mode,
+            understood: self.understood,
             next_page_token: next,
             is_cacheable: mode == expected_mode,
         })

@@ -11,6 +11,7 @@ pub mod query;
 pub mod registry_stats;
 pub mod render;
 pub mod skill_names;
+pub mod understanding;
 pub mod value_names;
 
 use std::sync::Arc;
@@ -66,7 +67,8 @@ pub async fn search_agents(
     Ok(response)
 }
 
-/// Whether a search is semantic, because of its mode or because the registry has a model.
+/// Whether a search is semantic, because of its mode or because the registry has a model. `query` is the search as it
+/// is run, after its text was understood.
 pub fn is_semantic_search(context: &AppContext, query: &SearchQuery) -> bool {
     let mode = resolve_search_mode(query, context.semantic_search.has_model());
     let text = query.q.as_deref().and_then(query_words);

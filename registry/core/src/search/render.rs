@@ -2,7 +2,7 @@
 //! parsed and serialized again.
 
 use a2a_registry_api::{
-    Duplicates, Facet, FacetValue, Fragment, HighlightView, Hint, HitFields, Match,
+    Duplicates, Facet, FacetValue, Fragment, HighlightView, Hint, HitFields, Match, Understood,
 };
 use a2a_registry_search::{Highlight, HintKind, HitRow, IndexSearchResponse};
 use bytes::Bytes;
@@ -131,6 +131,7 @@ pub fn render_search_response(results: &SearchResults, fields: HitFields) -> Byt
             .collect(),
         order: results.order,
         mode: results.mode.as_str(),
+        understood: results.understood.as_ref(),
         hints: hint_views(response),
         next_page_token: results.next_page_token.as_deref(),
     };
@@ -149,6 +150,7 @@ struct AgentListEnvelope<'a> {
     facets: std::collections::BTreeMap<&'static str, Facet>,
     order: &'a str,
     mode: &'static str,
+    understood: Option<&'a Understood>,
     hints: Vec<Hint>,
     next_page_token: Option<&'a str>,
 }
