@@ -4,7 +4,9 @@ mod all_pages;
 mod hits;
 
 use a2a_registry_api::search_query::SearchQuery;
-use a2a_registry_api::{AgentList, HitFields, NewSavedSearch, Summary};
+use a2a_registry_api::{
+    AgentList, HitFields, NewSavedSearch, Summary, Understood, understood_line,
+};
 use clap::Args;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -81,6 +83,9 @@ pub struct SearchArgs {
     /// content: one hit for all agents with the same name at the same endpoint, or with the same content
     #[arg(long, value_name = "BY")]
     group: Option<String>,
+    /// Search for all words as text: phrases such as "without login" or "but not acme" are no filters then
+    #[arg(long)]
+    no_understand: bool,
     /// Count values of these members over all matches, such as tag,provider
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     facets: Vec<String>,
@@ -139,6 +144,7 @@ impl SearchArgs {
             fields: self.fields.clone(),
             mode: self.mode.clone(),
             group: self.group.clone(),
+            understand: self.no_understand.then_some(false),
             explain: self.explain.then_some(true),
             page_size: self.limit,
             page_token: self.page_token.clone(),
@@ -194,11 +200,12 @@ impl SearchArgs {
                 // The words are at the end.
                 "q" => continue,
                 "page_size" => "limit",
+                "understand" => "no-understand",
                 name => name,
             };
             words.push(format!("--{}", flag.replace('_', "-")));
             // These flags take no value.
-            if !["unmanaged", "explain"].contains(&flag) {
+            if !["unmanaged", "explain", "no-understand"].contains(&flag) {
                 words.push(program_name::shell_quote(&value));
             }
         }
@@ -268,6 +275,7 @@ pub async fn run_search(
 
 /// Prints what a reader of the hits should know: hints, the mode that was used, the total, and how to get the next page.
 fn print_search_notes(arguments: &SearchArgs, list: &AgentList) {
+    print_understood(list.understood.as_ref());
     for hint in &list.hints {
         terminal::eprint_note(&hint.text);
     }
@@ -289,6 +297,16 @@ fn print_search_notes(arguments: &SearchArgs, list: &AgentList) {
         terminal::eprint_note(&format!(
             "more with: {}",
             arguments.next_page_command(token)
+        ));
+    }
+}
+
+/// Prints which phrases of the words were applied as filters, and how to search for them as text.
+fn print_understood(understood: Option<&Understood>) {
+    let line = understood.and_then(|understood| understood_line(&understood.parts));
+    if let Some(line) = line {
+        terminal::eprint_note(&format!(
+            "{line}; search for these words with --no-understand"
         ));
     }
 }
@@ -351,6 +369,7 @@ mod tests {
             tag: vec!["travel".into(), "a b".into()],
             trust: Some("L1".into()),
             limit: Some(5),
+            no_understand: true,
             ..SearchArgs::default()
         };
         let command = arguments.next_page_command("t.k");
@@ -358,7 +377,7 @@ mod tests {
         assert_eq!(
             rest,
             Some(
-                "--tag travel --tag 'a b' --trust L1 --limit 5 --page-token t.k -- 'book flights' --cheap"
+                "--tag travel --tag 'a b' --trust L1 --no-understand --limit 5 --page-token t.k -- 'book flights' --cheap"
             )
         );
     }
@@ -389,6 +408,7 @@ mod tests {
             "flights".into(),
             "--explain".into(),
             "--unmanaged".into(),
+            "--no-understand".into(),
         ];
         words.extend(names.iter().map(|name| format!("--{name}=value of {name}")));
         words.push("--limit=7".into());
@@ -402,6 +422,7 @@ mod tests {
         assert_eq!(query["q"], "book flights");
         assert_eq!(query["page_size"], 7);
         assert_eq!(query["explain"], true);
+        assert_eq!(query["understand"], false);
         assert_eq!(query["unmanaged"], serde_json::json!(["true"]));
         assert_eq!(
             SearchArgs {

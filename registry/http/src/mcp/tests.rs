@@ -89,6 +89,7 @@ fn a_wrong_argument_is_named() {
         (json!({"page_size": "many"}), "`page_size`"),
         (json!({"page_size": [5]}), "`page_size`"),
         (json!({"page_size": -1}), "`page_size`"),
+        (json!({"understand": "perhaps"}), "`understand`"),
         (json!({"colour": "red"}), "unknown field `colour`"),
         (json!({"q": "red"}), "unknown field `q`"),
         (json!({"explain": true}), "unknown field `explain`"),
@@ -112,13 +113,14 @@ fn a_wrong_argument_is_named() {
 fn arguments_are_read_as_models_write_them() {
     let exact = searched(&json!({
         "tag": ["x"], "protocol_version": ["1.0"], "unmanaged": ["true"], "page_size": 5,
+        "understand": false,
     }))
     .unwrap();
     for other in [
-        json!({"tag": "x", "protocol_version": "1.0", "unmanaged": "true", "page_size": "5"}),
-        json!({"tag": "[\"x\"]", "protocol_version": [1.0], "unmanaged": true, "page_size": 5.0}),
+        json!({"tag": "x", "protocol_version": "1.0", "unmanaged": "true", "page_size": "5", "understand": "false"}),
+        json!({"tag": "[\"x\"]", "protocol_version": [1.0], "unmanaged": true, "page_size": 5.0, "understand": false}),
         json!({
-            "tag": ["x"], "protocol_version": 1.0, "unmanaged": [true], "page_size": " 5 ",
+            "tag": ["x"], "protocol_version": 1.0, "unmanaged": [true], "page_size": " 5 ", "understand": " false ",
             "text": null, "skill": null,
         }),
     ] {

@@ -240,6 +240,9 @@ impl ToolCall<'_> {
         let page = FacetPage {
             total: search_page.response.total,
             facets: facets.collect(),
+            understood: search_page
+                .understood
+                .map_or_else(Vec::new, |all| all.parts),
         };
         tool_success_result(&page, vec![text_rendering::facets_text(&page)])
     }

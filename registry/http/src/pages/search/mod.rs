@@ -11,7 +11,7 @@ pub mod score_parts;
 mod tests;
 
 use a2a_registry_api::search_query::{GROUP_BY_CONTENT, SearchQuery};
-use a2a_registry_api::{AgentList, Hit, HitFields};
+use a2a_registry_api::{AgentList, Hit, HitFields, Understood};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::search::query::effective_sort_name;
@@ -24,10 +24,10 @@ use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
-use facets::{ActiveFilterView, FacetView};
+use facets::{ActiveFilterView, FacetView, UnderstoodPartView};
 use hit::HitView;
 use home::{GettingStartedView, HomePage};
-use links::{FilterLinks, SEARCH_PAGE_FACETS, search_link};
+use links::{FilterLinks, SEARCH_PAGE_FACETS, search_link, searched_query};
 use provider_names::{ProviderNames, load_provider_names};
 
 use crate::pages::auth;
@@ -59,6 +59,10 @@ pub(crate) struct SearchPage {
     carried: Vec<(String, String)>,
     sorts: Vec<SortOption>,
     active: Vec<ActiveFilterView>,
+    /// Phrases of the text that were applied as filters.
+    understood: Vec<UnderstoodPartView>,
+    /// Link to the search with phrases as filters, if they are text now.
+    understand: Option<String>,
     /// Link to the search without filters.
     unfiltered: String,
     /// Query that the form saves; empty if there is nothing to save.
@@ -142,9 +146,10 @@ pub(crate) async fn build_search_page(
     match parse_search_page_query(query) {
         Ok(query) => {
             let result = search_with_filter_names(context, &visitor.caller, &query).await;
+            let searched = searched_query(&query, understood_text(&result));
             let (status, mut page) = SearchPage::new(frame, &query, result, &registry, now);
             if let SearchOutcome::Found(results) = &mut page.outcome
-                && is_semantic_search(context, &query)
+                && is_semantic_search(context, &searched)
             {
                 results.found_by.get_or_insert(FULL_TEXT_ONLY_NOTE);
             }
@@ -216,6 +221,8 @@ impl SearchPage {
         let mut status = StatusCode::OK;
         let has_criteria = links::has_search_criteria(query);
         let mut names = FilterValueNames::default();
+        let understood = understood_text(&result).cloned();
+        let searched = searched_query(query, understood.as_ref());
         let outcome = match result {
             Err(error) => {
                 let problem = Problem::from(error);
@@ -235,14 +242,15 @@ impl SearchPage {
             }
             Ok(named_list) => {
                 names = named_list.names;
-                SearchOutcome::Found(search_results_view(query, named_list.list, &names, now))
+                let list = named_list.list;
+                SearchOutcome::Found(search_results_view(query, &searched, list, &names, now))
             }
         };
         let words = query.q.clone().unwrap_or_default();
-        let sort_name = effective_sort_name(query);
+        let sort_name = effective_sort_name(&searched);
         let unsorted = SearchQuery {
             sort: None,
-            ..query.clone()
+            ..searched
         };
         let has_relevance = effective_sort_name(&unsorted) == "relevance";
         let page = Self {
@@ -258,7 +266,9 @@ impl SearchPage {
                 })
                 .collect(),
             active: facets::active_filters(query, &names),
-            unfiltered: links::unfiltered_link(query),
+            understood: facets::understood_parts(query, understood.as_ref(), &names),
+            understand: links::link_with_understanding(query),
+            unfiltered: links::unfiltered_link(query, understood.as_ref()),
             saved: match has_criteria {
                 true => search_link(query, |_| {})
                     .trim_start_matches("/?")
@@ -283,15 +293,23 @@ impl SearchPage {
     }
 }
 
+/// What was understood of the text of a search.
+fn understood_text(result: &Result<AgentListWithFilterNames>) -> Option<&Understood> {
+    let named_list = result.as_ref().ok()?;
+    named_list.list.understood.as_ref()
+}
+
+/// View of the results of a query; `searched` is the query as it was run.
 fn search_results_view(
     query: &SearchQuery,
+    searched: &SearchQuery,
     list: AgentList,
     names: &FilterValueNames,
     now: Timestamp,
 ) -> SearchResultsView {
     let hints = hint_lines(&list);
     // Weak matches come last only in the order by relevance, where collapsing them does not change the order.
-    let folds_weak = effective_sort_name(query) == "relevance";
+    let folds_weak = effective_sort_name(searched) == "relevance";
     let tag_links = FilterLinks::new(query, "tag");
     let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
         .agents
