@@ -18,7 +18,7 @@ use a2a_registry_domain::facet::Facet;
 
 use self::exclusions::find_exclusions;
 use self::matching::find_phrases;
-use self::words::{QuestionWord, split_question};
+use self::words::{QuestionWord, is_in, split_question};
 use crate::config::LimitsConfig;
 use crate::search::query::filter_value_count;
 
@@ -29,19 +29,13 @@ const MAX_PARTS: usize = 8;
 const TEXT_PARAMETER: &str = "q";
 
 /// Words directly before a part that connect it with the text and mean nothing without it.
-const LEADING_WORDS: [&str; 38] = [
-    "and", "but", "also", "that", "which", "who", "is", "are", "it", "has", "have", "having",
-    "with", "on", "over", "in", "for", "using", "speaks", "speaking", "supports", "supporting",
-    "must", "should", "be", "can", "und", "aber", "mit", "die", "der", "y", "con", "que", "et",
-    "avec", "qui", "mais",
-];
+const LEADING_WORDS: &str = "\
+    and but also that which who is are it has have having with on over in for using speaks speaking supports \
+    supporting must should be can und aber mit die der y con que et avec qui mais";
 /// Words that say nothing about what an agent does. A question that consists of them, besides its parts, has no text.
-const EMPTY_WORDS: [&str; 47] = [
-    "agent", "agents", "a", "an", "the", "any", "all", "some", "every", "me", "my", "i", "we",
-    "us", "you", "find", "show", "list", "give", "get", "need", "want", "looking", "search", "for",
-    "of", "to", "is", "are", "there", "which", "that", "who", "what", "please", "with", "and",
-    "but", "can", "do", "does", "have", "has", "it", "only", "be", "in",
-];
+const EMPTY_WORDS: &str = "\
+    agent agents a an the any all some every me my i we us you find show list give get need want looking search \
+    for of to is are there which that who what please with and but can do does have has it only be in";
 
 /// A query whose text has understood parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,9 +139,7 @@ fn read_question(query: &SearchQuery, text: &str, max_parts: usize) -> Vec<Quest
 fn leading_word_count(before: &[QuestionWord], first: &QuestionWord) -> usize {
     let mut next = first;
     let leading = before.iter().rev().take_while(|word| {
-        let is_leading = !next.after_break
-            && !word.is_opaque
-            && LEADING_WORDS.contains(&&*word.lower);
+        let is_leading = !next.after_break && !word.is_opaque && is_in(&word.lower, LEADING_WORDS);
         next = *word;
         is_leading
     });
@@ -189,7 +181,7 @@ fn remaining_text(text: &str, parts: &[QuestionPart]) -> String {
     let mut pieces = Vec::new();
     let mut start = 0;
     let ends = parts.iter().map(|part| part.removed.clone());
-    for removed in ends.chain([text.len()..text.len()]) {
+    for removed in ends.chain(std::iter::once(text.len()..text.len())) {
         let mut piece = &text[start..removed.start];
         if start > 0 {
             piece = piece.trim_start_matches([',', ';', '.', ':', '!', '?', ')']);
@@ -200,9 +192,9 @@ fn remaining_text(text: &str, parts: &[QuestionPart]) -> String {
         pieces.push(piece.trim());
         start = removed.end;
     }
-    pieces.retain(|piece| !piece.is_empty());
+    pieces.retain(|piece| piece.contains(char::is_alphanumeric));
     let rest = pieces.join(" ");
-    let is_empty = |word: &QuestionWord| !word.is_opaque && EMPTY_WORDS.contains(&&*word.lower);
+    let is_empty = |word: &QuestionWord| !word.is_opaque && is_in(&word.lower, EMPTY_WORDS);
     match !parts.is_empty() && split_question(&rest).iter().all(is_empty) {
         true => String::new(),
         false => rest,

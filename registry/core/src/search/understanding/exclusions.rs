@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::matching::ALTERNATIVE_WORDS;
-use super::words::QuestionWord;
+use super::words::{QuestionWord, is_in};
 
 /// Maximum number of words of an excluded name.
 const MAX_NAME_WORDS: usize = 2;
@@ -34,216 +34,36 @@ static EXCEPTIONS: [&[&str]; 8] = [
     &["sauf"],
 ];
 /// Words that exclude the name that follows, and otherwise belong to a sentence; the longest first.
-static NEGATIONS: [&[&str]; 5] = [
+static NEGATIONS: [&[&str]; 7] = [
+    &["but", "not", "using"],
     &["but", "not", "from"],
     &["but", "not", "by"],
     &["but", "not"],
     &["not", "from"],
+    &["not", "using"],
     &["not"],
 ];
-const ARTICLES: [&str; 5] = ["the", "a", "an", "any", "der"];
+const ARTICLES: &str = "the a an any der";
 
 /// Words before `not` that make it a part of a sentence about the task, as in `does not work`.
-const SENTENCE_WORDS: [&str; 45] = [
-    "is", "are", "was", "were", "be", "been", "am", "do", "does", "did", "can", "could", "should",
-    "would", "will", "must", "may", "might", "shall", "has", "have", "had", "why", "if", "whether",
-    "or", "to", "it", "it's", "i'm", "he", "she", "they", "we", "you", "i", "that", "which", "who",
-    "what", "when", "how", "so", "as", "better",
-];
+const SENTENCE_WORDS: &str = "\
+    is are was were be been am do does did can could should would will must may might shall has have had why if \
+    whether or to it it's i'm he she they we you i that which who what when how so as better";
 
 /// Words that no excluded name contains: function words, and words that make another sentence of it.
-static NOT_NAMES: [&str; 117] = [
-    "a",
-    "an",
-    "the",
-    "any",
-    "all",
-    "some",
-    "my",
-    "your",
-    "our",
-    "their",
-    "his",
-    "her",
-    "its",
-    "this",
-    "that",
-    "these",
-    "those",
-    "it",
-    "me",
-    "you",
-    "us",
-    "them",
-    "him",
-    "i",
-    "we",
-    "they",
-    "he",
-    "she",
-    "in",
-    "on",
-    "at",
-    "of",
-    "to",
-    "for",
-    "from",
-    "by",
-    "with",
-    "without",
-    "over",
-    "via",
-    "into",
-    "about",
-    "as",
-    "than",
-    "like",
-    "and",
-    "but",
-    "or",
-    "nor",
-    "not",
-    "no",
-    "if",
-    "when",
-    "where",
-    "what",
-    "which",
-    "who",
-    "why",
-    "how",
-    "because",
-    "while",
-    "during",
-    "after",
-    "before",
-    "between",
-    "is",
-    "are",
-    "was",
-    "were",
-    "be",
-    "been",
-    "being",
-    "do",
-    "does",
-    "did",
-    "can",
-    "could",
-    "should",
-    "would",
-    "will",
-    "must",
-    "have",
-    "has",
-    "had",
-    "only",
-    "just",
-    "sure",
-    "too",
-    "so",
-    "very",
-    "yet",
-    "even",
-    "really",
-    "enough",
-    "every",
-    "everything",
-    "always",
-    "more",
-    "less",
-    "least",
-    "one",
-    "much",
-    "many",
-    "good",
-    "bad",
-    "well",
-    "true",
-    "found",
-    "safe",
-    "here",
-    "there",
-    "necessarily",
-    "limited",
-    "signed",
-    "streaming",
-    "agent",
-    "agents",
-];
+const NOT_NAMES: &str = "\
+    a an the any all some my your our their his her its this that these those it me you us them him i we they he \
+    she in on at of to for from by with without over via into about as than like and but or nor not no if when \
+    where what which who why how because while during after before between is are was were be been being do does \
+    did can could should would will must have has had only just sure too so very yet even really enough every \
+    everything always more less least one much many good bad well true found safe here there necessarily limited \
+    signed streaming agent agents please";
 /// Adjectives that follow `not` in sentences about the task, as in `water not hot`.
-static ADJECTIVES: [&str; 70] = [
-    "hot",
-    "cold",
-    "warm",
-    "cool",
-    "loud",
-    "quiet",
-    "bright",
-    "dark",
-    "open",
-    "full",
-    "empty",
-    "clean",
-    "dry",
-    "wet",
-    "hard",
-    "soft",
-    "big",
-    "small",
-    "long",
-    "short",
-    "high",
-    "low",
-    "fast",
-    "slow",
-    "new",
-    "old",
-    "free",
-    "cheap",
-    "expensive",
-    "easy",
-    "difficult",
-    "clear",
-    "ready",
-    "right",
-    "wrong",
-    "happy",
-    "sad",
-    "real",
-    "fake",
-    "nice",
-    "spicy",
-    "sweet",
-    "salty",
-    "fresh",
-    "heavy",
-    "light",
-    "strong",
-    "weak",
-    "tight",
-    "loose",
-    "healthy",
-    "alone",
-    "present",
-    "done",
-    "gone",
-    "broken",
-    "stuck",
-    "online",
-    "offline",
-    "sharp",
-    "smooth",
-    "straight",
-    "flat",
-    "equal",
-    "dead",
-    "alive",
-    "urgent",
-    "important",
-    "public",
-    "private",
-];
+const ADJECTIVES: &str = "\
+    hot cold warm cool loud quiet bright dark open full empty clean dry wet hard soft big small long short high \
+    low fast slow new old free cheap expensive easy difficult clear ready right wrong happy sad real fake nice \
+    spicy sweet salty fresh heavy light strong weak tight loose healthy alone present done gone broken stuck \
+    online offline sharp smooth straight flat equal dead alive urgent important public private";
 /// Endings of verbs, adverbs and adjectives. A single word with one of them is seldom a name.
 const WORD_ENDINGS: [&str; 8] = ["ing", "ed", "ly", "able", "ible", "ive", "ful", "ous"];
 
@@ -328,13 +148,13 @@ impl ExclusionReader<'_> {
     fn follows_sentence(&self, start: usize) -> bool {
         let previous = start.checked_sub(1).map(|place| &self.words[place]);
         previous.is_some_and(|previous| {
-            SENTENCE_WORDS.contains(&&*previous.lower) && !self.words[start].after_break
+            is_in(&previous.lower, SENTENCE_WORDS) && !self.words[start].after_break
         })
     }
 
     /// The names from this place on, joined by `or`; none if there are more words than names have.
     fn read_names(&self, start: usize) -> Vec<Range<usize>> {
-        let is_article = |word: &QuestionWord| ARTICLES.contains(&&*word.lower);
+        let is_article = |word: &QuestionWord| is_in(&word.lower, ARTICLES);
         let has_article = self.words.get(start).is_some_and(is_article);
         let mut at = start + usize::from(has_article);
         let mut names: Vec<Range<usize>> = Vec::new();
@@ -345,7 +165,7 @@ impl ExclusionReader<'_> {
             at = name.end + 1;
             let joins = self.words.get(name.end).is_some_and(|next| {
                 let word = next.lower.as_str();
-                !next.after_break && (word == "nor" || ALTERNATIVE_WORDS.contains(&word))
+                !next.after_break && (word == "nor" || is_in(word, ALTERNATIVE_WORDS))
             });
             names.push(name);
             if !joins {
@@ -364,8 +184,8 @@ impl ExclusionReader<'_> {
                     && !word.is_opaque
                     && !word.after_break
                     && !self.is_taken(place)
-                    && !NOT_NAMES.contains(&lower)
-                    && !ALTERNATIVE_WORDS.contains(&lower)
+                    && !is_in(lower, NOT_NAMES)
+                    && !is_in(lower, ALTERNATIVE_WORDS)
             })
         };
         let count = (start..).take_while(|place| is_name_word(*place)).count();
@@ -383,7 +203,7 @@ impl ExclusionReader<'_> {
     fn is_name(&self, name: &Range<usize>) -> bool {
         let last = self.words[name.end - 1].lower.as_str();
         let is_word =
-            ADJECTIVES.contains(&last) || WORD_ENDINGS.iter().any(|ending| last.ends_with(ending));
+            is_in(last, ADJECTIVES) || WORD_ENDINGS.iter().any(|ending| last.ends_with(ending));
         name.len() > 1 || !is_word
     }
 }

@@ -9,7 +9,7 @@ use a2a_registry_domain::facet::Facet;
 use super::phrases::{
     PHRASES, TRUST_LEVELS, TRUST_PATTERNS, VERSION_PATTERNS, VERSIONS, WORD_LISTS,
 };
-use super::words::QuestionWord;
+use super::words::{QuestionWord, is_in};
 
 /// A phrase that was found in a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +27,18 @@ struct Phrase {
     places: Vec<Place>,
     /// The words that must stand after it, if any.
     after: Option<Place>,
-    begins_clause: bool,
+    start: PhraseStart,
     end: PhraseEnd,
     facet: Facet,
     value: &'static str,
+}
+
+/// Where a phrase may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PhraseStart {
+    Anywhere,
+    AfterPunctuation,
+    Text,
 }
 
 /// What may follow a phrase, besides the end of the text and punctuation.
@@ -68,159 +76,29 @@ static COMPILED_PHRASES: LazyLock<Vec<Phrase>> = LazyLock::new(|| {
 });
 
 /// Words that turn a phrase into its opposite.
-const NEGATIONS: [&str; 18] = [
-    "not", "no", "non", "never", "without", "cannot", "neither", "nor", "hardly", "nicht", "kein",
-    "keine", "keinen", "ohne", "sin", "nunca", "pas", "sans",
-];
+const NEGATIONS: &str = "\
+    not no non never without cannot neither nor hardly nicht kein keine keinen ohne sin nunca pas sans";
 /// Words that make a phrase one of several alternatives, which a filter would exclude.
-pub(super) const ALTERNATIVE_WORDS: [&str; 4] = ["or", "oder", "ou", "o"];
+pub(super) const ALTERNATIVE_WORDS: &str = "or oder ou o";
 
 /// Words that begin another clause.
-const CLAUSE_WORDS: [&str; 22] = [
-    "and",
-    "but",
-    "that",
-    "which",
-    "who",
-    "without",
-    "no",
-    "not",
-    "nothing",
-    "except",
-    "excluding",
-    "please",
-    "und",
-    "aber",
-    "ohne",
-    "y",
-    "pero",
-    "sin",
-    "que",
-    "et",
-    "mais",
-    "sans",
-];
+const CLAUSE_WORDS: &str = "\
+    and but that which who without no not nothing except excluding please und aber ohne y pero sin que et mais \
+    sans";
 /// Words that connect a phrase with the rest of its clause and do not change its meaning.
-const CONNECTING_WORDS: [&str; 57] = [
-    "agent",
-    "agents",
-    "for",
-    "from",
-    "in",
-    "on",
-    "at",
-    "of",
-    "by",
-    "with",
-    "is",
-    "are",
-    "has",
-    "have",
-    "can",
-    "so",
-    "because",
-    "as",
-    "its",
-    "the",
-    "a",
-    "an",
-    "also",
-    "only",
-    "i",
-    "we",
-    "my",
-    "me",
-    "if",
-    "when",
-    "over",
-    "via",
-    "speaks",
-    "speaking",
-    "accepts",
-    "accepting",
-    "returns",
-    "returning",
-    "supports",
-    "supporting",
-    "signed",
-    "unsigned",
-    "version",
-    "protocol",
-    "needs",
-    "requires",
-    "für",
-    "mit",
-    "die",
-    "der",
-    "das",
-    "para",
-    "con",
-    "pour",
-    "avec",
-    "qui",
-    "available",
-];
+const CONNECTING_WORDS: &str = "\
+    agent agents for from in on at of by with is are has have can so because as its the a an also only i we my me \
+    if when over via speaks speaking accepts accepting returns returning supports supporting signed unsigned \
+    version protocol needs requires für mit die der das para con pour avec qui available";
 
 /// First words of phrases that may also belong to what the agent is to do.
-const TASK_OPENERS: [&str; 7] = ["with", "using", "via", "from", "mit", "con", "avec"];
+const TASK_OPENERS: &str = "with using via from mit con avec";
 /// Words after which these belong to what the agent is to do, as in `help with OAuth`.
-const TASK_WORDS: [&str; 55] = [
-    "help",
-    "helps",
-    "problem",
-    "problems",
-    "issue",
-    "issues",
-    "trouble",
-    "error",
-    "errors",
-    "work",
-    "works",
-    "working",
-    "deal",
-    "deals",
-    "dealing",
-    "struggle",
-    "struggling",
-    "login",
-    "logins",
-    "signin",
-    "in",
-    "log",
-    "logged",
-    "authenticate",
-    "authentication",
-    "integrate",
-    "integrates",
-    "integrating",
-    "integration",
-    "app",
-    "apps",
-    "application",
-    "website",
-    "site",
-    "user",
-    "users",
-    "debug",
-    "experience",
-    "familiar",
-    "start",
-    "started",
-    "stuck",
-    "connect",
-    "connecting",
-    "email",
-    "emails",
-    "mail",
-    "mails",
-    "send",
-    "sending",
-    "sends",
-    "newsletter",
-    "newsletters",
-    "api",
-    "apis",
-];
+const TASK_WORDS: &str = "\
+    me us help helps problem problems issue issues trouble error errors deal deals dealing struggle struggling \
+    login logins signin in log logged authenticate authentication integrate integrates integrating integration app \
+    apps application website site user users debug experience familiar start started stuck connect connecting \
+    email emails mail mails send sending sends newsletter newsletters api apis";
 
 impl Phrase {
     /// Compiles a pattern; `spellings` are the alternatives of `$VALUE`.
@@ -234,14 +112,15 @@ impl Phrase {
             before: None,
             places: Vec::new(),
             after: None,
-            begins_clause: false,
+            start: PhraseStart::Anywhere,
             end: PhraseEnd::Connection,
             facet,
             value,
         };
         for word in pattern.split(' ') {
             match word {
-                "," => phrase.begins_clause = true,
+                "," => phrase.start = PhraseStart::AfterPunctuation,
+                "^" => phrase.start = PhraseStart::Text,
                 "." => phrase.end = PhraseEnd::Clause,
                 "*" => phrase.end = PhraseEnd::Anything,
                 _ => match word
@@ -261,7 +140,12 @@ impl Phrase {
 
     /// The longest match of the phrase whose own words begin at this place; returns the place after them.
     fn match_at(&self, words: &[QuestionWord], start: usize) -> Option<usize> {
-        if self.begins_clause && !words[start].after_break {
+        let begins = match self.start {
+            PhraseStart::Anywhere => true,
+            PhraseStart::AfterPunctuation => start > 0 && words[start].after_break,
+            PhraseStart::Text => start == 0,
+        };
+        if !begins {
             return None;
         }
         let stands_before = |place: &Place| {
@@ -307,8 +191,8 @@ impl PhraseEnd {
         let word = next.lower.as_str();
         match self {
             Self::Anything => true,
-            Self::Clause => CLAUSE_WORDS.contains(&word),
-            Self::Connection => CLAUSE_WORDS.contains(&word) || CONNECTING_WORDS.contains(&word),
+            Self::Clause => is_in(word, CLAUSE_WORDS),
+            Self::Connection => is_in(word, CLAUSE_WORDS) || is_in(word, CONNECTING_WORDS),
         }
     }
 }
@@ -377,7 +261,7 @@ fn is_run(words: &[QuestionWord], at: usize, run: &[&str], joined: bool) -> bool
         })
 }
 
-/// The phrases of a question in order, at most one for each facet; `is_given` says for which facets there must be none.
+/// The phrases of a question in order, at most one for each facet and none for a facet that `is_given`.
 pub(super) fn find_phrases(
     words: &[QuestionWord],
     is_given: impl Fn(Facet) -> bool,
@@ -414,7 +298,7 @@ fn longest_phrase_at(words: &[QuestionWord], start: usize) -> Option<FoundPhrase
 
 /// Whether the words around a phrase neither negate it, nor make it an alternative or part of the task.
 fn is_unambiguous(words: &[QuestionWord], phrase: &Range<usize>) -> bool {
-    let is_alternative = |word: &QuestionWord| ALTERNATIVE_WORDS.contains(&&*word.lower);
+    let is_alternative = |word: &QuestionWord| is_in(&word.lower, ALTERNATIVE_WORDS);
     if words.get(phrase.end).is_some_and(is_alternative) {
         return false;
     }
@@ -424,7 +308,7 @@ fn is_unambiguous(words: &[QuestionWord], phrase: &Range<usize>) -> bool {
         return true;
     };
     let previous_word = previous.lower.as_str();
-    let opens_task = TASK_OPENERS.contains(&&*first.lower) && TASK_WORDS.contains(&previous_word);
-    let is_negation = NEGATIONS.contains(&previous_word) || previous_word.ends_with("n't");
+    let opens_task = is_in(&first.lower, TASK_OPENERS) && is_in(previous_word, TASK_WORDS);
+    let is_negation = is_in(previous_word, NEGATIONS) || previous_word.ends_with("n't");
     !is_alternative(previous) && !is_negation && !opens_task
 }

@@ -3,9 +3,9 @@
 //! A pattern is a row of places, separated by spaces. A place has alternatives (`a|b`), in which `_` stands for a
 //! space and `$NAME` for a list of [`WORD_LISTS`]. `?` after a place makes it optional. A first or last place in
 //! brackets must match beside the phrase, but does not belong to it, and punctuation may separate it. A pattern that
-//! begins with `,` matches only after punctuation or at the beginning of the text. One that ends in `.` matches only
-//! at the end of a clause, and one that ends in `*` whatever follows it; any other must be followed by a word that
-//! does not change its meaning.
+//! begins with `,` matches only after punctuation, and one that begins with `^` only at the beginning of the text. One
+//! that ends in `.` matches only at the end of a clause, and one that ends in `*` whatever follows it; any other must
+//! be followed by a word that does not change its meaning.
 //!
 //! A phrase is here only if people who write it mean the filter, whatever the rest of the text is about: `streaming`
 //! alone may be about films, and `without a password` about a document.
@@ -16,12 +16,17 @@ use a2a_registry_domain::facet::Facet;
 pub(super) type PhraseRow = (&'static str, Facet, &'static str);
 
 /// Lists of alternatives, by name.
-pub(super) static WORD_LISTS: [(&str, &str); 17] = [
+pub(super) static WORD_LISTS: [(&str, &str); 18] = [
     (
         "$AGENT",
         "agent|agents|assistant|assistants|bot|bots|agenten|agente|agentes",
     ),
     ("$A", "a|an|any|the|some|my|your|eine|einen|una|un|une"),
+    // Words before what qualifies an agent.
+    (
+        "$FIND",
+        "a|an|any|all|the|some|find|show|list|me|for|need|want|only|which|are|there",
+    ),
     // Words between the agent, or the beginning of a clause, and a verb.
     (
         "$SUBJECT",
@@ -71,6 +76,11 @@ pub(super) static PHRASES: &[PhraseRow] = &[
     // Authentication.
     (
         "without|no $A? $LOGIN required|needed|necessary?",
+        Facet::Auth,
+        "none",
+    ),
+    (
+        "no|without $LOGIN required|needed|necessary *",
         Facet::Auth,
         "none",
     ),
@@ -207,7 +217,12 @@ pub(super) static PHRASES: &[PhraseRow] = &[
         Facet::Capability,
         "streaming",
     ),
-    ("streaming [agent|agents]", Facet::Capability, "streaming"),
+    ("^ streaming [agent|agents]", Facet::Capability, "streaming"),
+    (
+        "[$FIND] streaming [agent|agents]",
+        Facet::Capability,
+        "streaming",
+    ),
     (
         "supports|supporting|capable_of streaming .",
         Facet::Capability,
@@ -364,6 +379,11 @@ pub(super) static PHRASES: &[PhraseRow] = &[
         Facet::Trust,
         "L1",
     ),
+    (
+        "from|of|with $A? domain that|which is|was|has_been proved|proven|verified",
+        Facet::Trust,
+        "L1",
+    ),
     ("whose domain is proved|proven|verified", Facet::Trust, "L1"),
     (
         "domain-verified|domain-proved [agent|agents]",
@@ -411,6 +431,11 @@ pub(super) static PHRASES: &[PhraseRow] = &[
         "valid",
     ),
     (
+        "[$AGENT] that|which|who is|are signed by its|their|the domain|publisher|owner|provider",
+        Facet::Signature,
+        "valid",
+    ),
+    (
         "[$AGENT] with $A? valid? signature|signatures|signed_card|signed_cards .",
         Facet::Signature,
         "valid",
@@ -425,7 +450,7 @@ pub(super) static PHRASES: &[PhraseRow] = &[
 
 /// Phrases about a version of the protocol; `$VALUE` stands for its spellings.
 pub(super) static VERSION_PATTERNS: [&str; 5] = [
-    "a2a protocol|version|protocol_version? $VALUE",
+    "a2a protocol|version|protocol_version? $VALUE *",
     "[$BEFORE] protocol version? $VALUE",
     ", protocol version? $VALUE",
     "[$AGENT] with|in|on|of|for? version $VALUE",
@@ -441,8 +466,8 @@ pub(super) static VERSIONS: [(&str, &str); 4] = [
 
 /// Phrases about the lowest level of trust; `$VALUE` stands for its spelling.
 pub(super) static TRUST_PATTERNS: [&str; 2] = [
-    "trust_level|trust at_least|of? $VALUE or_higher|or_better|or_above|or_more?",
-    "at_least trust_level|trust $VALUE",
+    "trust_level|trust at_least|of? $VALUE or_higher|or_better|or_above|or_more? *",
+    "at_least trust_level|trust $VALUE *",
 ];
 /// The levels of trust, each with its spelling.
 pub(super) static TRUST_LEVELS: [(&str, &str); 4] =

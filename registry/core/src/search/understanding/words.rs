@@ -19,6 +19,11 @@ pub(super) struct QuestionWord {
     pub(super) is_opaque: bool,
 }
 
+/// Whether a list of words, separated by spaces, contains a word.
+pub(super) fn is_in(word: &str, list: &str) -> bool {
+    list.split(' ').any(|listed| listed == word)
+}
+
 /// The words of a question. There are none if it is too long, if it is not clear what its quotes enclose, or if `AND`
 /// or `OR` joins its words: without a phrase between them, the operators would join other words.
 pub(super) fn split_question(text: &str) -> Vec<QuestionWord> {
