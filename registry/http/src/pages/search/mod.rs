@@ -247,24 +247,10 @@ impl SearchPage {
             }
         };
         let words = query.q.clone().unwrap_or_default();
-        let sort_name = effective_sort_name(&searched);
-        let unsorted = SearchQuery {
-            sort: None,
-            ..searched
-        };
-        let has_relevance = effective_sort_name(&unsorted) == "relevance";
         let page = Self {
             frame,
             carried: links::hidden_search_fields(query),
-            sorts: SORT_OPTIONS
-                .iter()
-                .filter(|(value, _)| *value != "relevance" || has_relevance)
-                .map(|(value, name)| SortOption {
-                    name,
-                    link: search_link(query, |query| query.sort = Some((*value).to_owned())),
-                    chosen: *value == sort_name,
-                })
-                .collect(),
+            sorts: sort_options(query, &searched),
             active: facets::active_filters(query, &names),
             understood: facets::understood_parts(query, understood.as_ref(), &names),
             understand: links::link_with_understanding(query),
@@ -291,6 +277,25 @@ impl SearchPage {
             ..self
         })
     }
+}
+
+/// The orders of a query; `searched` is the query as it was run.
+fn sort_options(query: &SearchQuery, searched: &SearchQuery) -> Vec<SortOption> {
+    let sort_name = effective_sort_name(searched);
+    let unsorted = SearchQuery {
+        sort: None,
+        ..searched.clone()
+    };
+    let has_relevance = effective_sort_name(&unsorted) == "relevance";
+    SORT_OPTIONS
+        .iter()
+        .filter(|(value, _)| *value != "relevance" || has_relevance)
+        .map(|(value, name)| SortOption {
+            name,
+            link: search_link(query, |query| query.sort = Some((*value).to_owned())),
+            chosen: *value == sort_name,
+        })
+        .collect()
 }
 
 /// What was understood of the text of a search.
