@@ -406,7 +406,11 @@ pub(super) static PHRASES: &[PhraseRow] = &[
         Facet::Signature,
         "unsigned",
     ),
-    ("[$AGENT] unsigned .", Facet::Signature, "unsigned"),
+    (
+        "[$AGENT] that_are|that_is|which_are|which_is? unsigned .",
+        Facet::Signature,
+        "unsigned",
+    ),
     (", unsigned .", Facet::Signature, "unsigned"),
     (
         "[$AGENT] that|which|who? is|are? not signed .",

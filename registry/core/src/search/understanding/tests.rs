@@ -215,6 +215,11 @@ fn explicit_phrases_are_filters() {
         ),
         ("unsigned agents", "", &["signature=unsigned"]),
         (
+            "weather agents that are unsigned",
+            "weather agents",
+            &["signature=unsigned"],
+        ),
+        (
             "weather agents that are not signed",
             "weather agents",
             &["signature=unsigned"],
