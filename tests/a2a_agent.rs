@@ -8,4 +8,5 @@ mod listening_registry;
 mod sdks;
 mod streams;
 mod tasks;
+mod understanding;
 mod v0_3;

@@ -86,11 +86,14 @@ impl ListeningRegistry {
         name: &str,
         about: &str,
     ) -> (Uuid, String) {
+        self.publish_card_with_urn(host, &card_bytes(name, about))
+            .await
+    }
+
+    /// Publishes the agent of a card with a URN, and returns its identifier and URN.
+    pub(super) async fn publish_card_with_urn(&self, host: &str, card: &[u8]) -> (Uuid, String) {
         let domain = format!("{host}.agents-test.com");
-        let agent = self
-            .inner
-            .register_approved_card(&domain, &card_bytes(name, about))
-            .await;
+        let agent = self.inner.register_approved_card(&domain, card).await;
         let urn = format!("urn:air:{domain}:agents:{host}");
         self.change_agent_row(agent.id, |row| row.urn = Some(urn.clone()))
             .await;

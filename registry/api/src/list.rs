@@ -36,6 +36,9 @@ pub struct AgentList {
     pub order: String,
     /// Search mode: `lexical`, `hybrid` or `semantic`.
     pub mode: String,
+    /// Phrases of `q` that were applied as filters; null if there are none, or with `understand=false`.
+    #[serde(default)]
+    pub understood: Option<Understood>,
     /// Suggestions for a better search.
     pub hints: Vec<Hint>,
     /// `page_token` of the next page; null on the last page.
@@ -81,6 +84,35 @@ pub struct Hint {
     pub text: String,
     /// Number of agents that the named filter excludes.
     pub hidden: Option<u64>,
+}
+
+/// Phrases of a search text that were applied as filters, and the text without them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Understood {
+    /// The text that was searched, with excluded words as `-word`; may be empty.
+    pub q: String,
+    /// The phrases, in the order of the text; never empty.
+    pub parts: Vec<UnderstoodPart>,
+}
+
+/// A phrase of a search text that was applied as a filter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnderstoodPart {
+    /// The words of the text.
+    pub text: String,
+    /// The parameter that they stand for, such as `auth`; `q` for excluded words.
+    pub parameter: String,
+    /// The value of the parameter, such as `none`, or `-acme`.
+    pub value: String,
+}
+
+/// One line about these phrases for a reader, such as `Understood: auth=none ("without login")`; `None` without any.
+pub fn understood_line(parts: &[UnderstoodPart]) -> Option<String> {
+    let part_texts: Vec<String> = parts
+        .iter()
+        .map(|part| format!("{}={} (\"{}\")", part.parameter, part.value, part.text))
+        .collect();
+    (!part_texts.is_empty()).then(|| format!("Understood: {}", part_texts.join(", ")))
 }
 
 /// Completions of a prefix.

@@ -64,9 +64,9 @@ pub struct SearchQuery {
     pub domain: Vec<String>,
     /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, `unknown`.
     pub auth: Vec<String>,
-    /// Media type that the agent accepts.
+    /// Media type that the agent accepts; `image/*`, `audio/*` and `video/*` stand for their usual types.
     pub input_mode: Vec<String>,
-    /// Media type that the agent produces.
+    /// Media type that the agent produces; `image/*`, `audio/*` and `video/*` stand for their usual types.
     pub output_mode: Vec<String>,
     /// Minimum trust level: `L0` to `L4`.
     #[param(schema_with = trust_schema)]
@@ -108,6 +108,12 @@ pub struct SearchQuery {
     /// way `total` counts all matches, and `total_fitting` those that fit.
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     pub fitting: Option<bool>,
+    /// `false` to search for all words of `q` as text. By default explicit phrases for filters are applied as filters,
+    /// such as `without login`, `over gRPC`, `accepts images`, `from a proved domain` and `but not acme`, and
+    /// `understood` in the response reports them. Quoted words, texts with `AND` or `OR`, and phrases for a filter that
+    /// the request has are searched as text.
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
+    pub understand: Option<bool>,
     /// Members of each hit, separated by commas or repeated, besides its `id`; by default `urn`, `name`,
     /// `description`, `version`, `provider`, `domain`, `interfaces`, `skills` (ids and names), `skills_total`,
     /// `shortened`, `tags`, `auth`, `trust`, `lifecycle`, `deprecation`, `visibility`, `liveness`, `score`, `weak`,

@@ -4,7 +4,9 @@ mod all_pages;
 mod hits;
 
 use a2a_registry_api::search_query::SearchQuery;
-use a2a_registry_api::{AgentList, HitFields, NewSavedSearch, Summary};
+use a2a_registry_api::{
+    AgentList, HitFields, NewSavedSearch, Summary, Understood, understood_line,
+};
 use clap::Args;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -84,6 +86,9 @@ pub struct SearchArgs {
     /// Leave out matches that do not fit the words well, also when counting values
     #[arg(long)]
     fitting: bool,
+    /// Search for all words as text: phrases such as "without login" or "but not acme" are no filters then
+    #[arg(long)]
+    no_understand: bool,
     /// Count values of these members over all matches, such as tag,provider
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     facets: Vec<String>,
@@ -143,6 +148,7 @@ impl SearchArgs {
             mode: self.mode.clone(),
             group: self.group.clone(),
             fitting: self.fitting.then_some(true),
+            understand: self.no_understand.then_some(false),
             explain: self.explain.then_some(true),
             page_size: self.limit,
             page_token: self.page_token.clone(),
@@ -198,11 +204,12 @@ impl SearchArgs {
                 // The words are at the end.
                 "q" => continue,
                 "page_size" => "limit",
+                "understand" => "no-understand",
                 name => name,
             };
             words.push(format!("--{}", flag.replace('_', "-")));
             // These flags take no value.
-            if !["unmanaged", "explain", "fitting"].contains(&flag) {
+            if !["unmanaged", "explain", "fitting", "no-understand"].contains(&flag) {
                 words.push(program_name::shell_quote(&value));
             }
         }
@@ -274,6 +281,7 @@ pub async fn run_search(
 
 /// Prints what a reader of the hits should know: hints, the mode that was used, the total, and how to get the next page.
 fn print_search_notes(arguments: &SearchArgs, list: &AgentList) {
+    print_understood(list.understood.as_ref());
     for hint in &list.hints {
         terminal::eprint_note(&hint.text);
     }
@@ -310,6 +318,16 @@ fn count_note(list: &AgentList) -> String {
         (true, true) => format!(
             "{shown} of {fitting} that fit well; without --fitting, all {total} matches are listed"
         ),
+    }
+}
+
+/// Prints which phrases of the words were applied as filters, and how to search for them as text.
+fn print_understood(understood: Option<&Understood>) {
+    let line = understood.and_then(|understood| understood_line(&understood.parts));
+    if let Some(line) = line {
+        terminal::eprint_note(&format!(
+            "{line}; search for these words with --no-understand"
+        ));
     }
 }
 
@@ -372,6 +390,7 @@ mod tests {
             trust: Some("L1".into()),
             fitting: true,
             limit: Some(5),
+            no_understand: true,
             ..SearchArgs::default()
         };
         let command = arguments.next_page_command("t.k");
@@ -379,7 +398,7 @@ mod tests {
         assert_eq!(
             rest,
             Some(
-                "--tag travel --tag 'a b' --trust L1 --fitting --limit 5 --page-token t.k -- 'book flights' --cheap"
+                "--tag travel --tag 'a b' --trust L1 --fitting --no-understand --limit 5 --page-token t.k -- 'book flights' --cheap"
             )
         );
     }
@@ -411,6 +430,7 @@ mod tests {
             "--explain".into(),
             "--unmanaged".into(),
             "--fitting".into(),
+            "--no-understand".into(),
         ];
         words.extend(names.iter().map(|name| format!("--{name}=value of {name}")));
         words.push("--limit=7".into());
@@ -425,6 +445,7 @@ mod tests {
         assert_eq!(query["page_size"], 7);
         assert_eq!(query["explain"], true);
         assert_eq!(query["fitting"], true);
+        assert_eq!(query["understand"], false);
         assert_eq!(query["unmanaged"], serde_json::json!(["true"]));
         assert_eq!(
             SearchArgs {

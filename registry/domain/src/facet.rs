@@ -63,10 +63,11 @@ impl Facet {
                 false => Err("unmanaged must be true or false".to_owned()),
             },
             Self::Trust => expand_trust_levels(&filter_values),
-            Self::Provider | Self::Domain | Self::InputMode | Self::OutputMode => Ok(filter_values
+            Self::Provider | Self::Domain => Ok(filter_values
                 .iter()
                 .map(|value| value.to_lowercase())
                 .collect()),
+            Self::InputMode | Self::OutputMode => Ok(expand_media_types(&filter_values)),
             Self::Tag
             | Self::Skill
             | Self::Capability
@@ -86,6 +87,70 @@ fn validate_enum_values<T: FromStr<Err = String>>(
         value.parse::<T>()?;
     }
     Ok(values)
+}
+
+/// The media types that a filter by a whole kind finds, besides itself. Cards also have the kind's name alone.
+const MEDIA_KINDS: [(&str, &[&str]); 3] = [
+    (
+        "image/*",
+        &[
+            "image",
+            "image/png",
+            "image/jpeg",
+            "image/jpg",
+            "image/gif",
+            "image/webp",
+            "image/svg+xml",
+            "image/tiff",
+            "image/bmp",
+            "image/heic",
+            "image/avif",
+        ],
+    ),
+    (
+        "audio/*",
+        &[
+            "audio",
+            "audio/mpeg",
+            "audio/mp3",
+            "audio/wav",
+            "audio/x-wav",
+            "audio/wave",
+            "audio/ogg",
+            "audio/webm",
+            "audio/mp4",
+            "audio/aac",
+            "audio/flac",
+        ],
+    ),
+    (
+        "video/*",
+        &[
+            "video",
+            "video/mp4",
+            "video/webm",
+            "video/mpeg",
+            "video/quicktime",
+            "video/ogg",
+            "video/x-matroska",
+        ],
+    ),
+];
+
+/// The media types in lower case, with the usual types of each whole kind, and without duplicates.
+fn expand_media_types(filter_values: &[String]) -> Vec<String> {
+    let mut expanded: Vec<String> = Vec::new();
+    for value in filter_values {
+        let value = value.to_lowercase();
+        let kind = MEDIA_KINDS.iter().find(|(kind, _)| *kind == value);
+        let types = kind.map_or(&[][..], |(_, types)| *types);
+        for media_type in std::iter::once(&*value).chain(types.iter().copied()) {
+            if expanded.iter().all(|known| known != media_type) {
+                expanded.push(media_type.to_owned());
+            }
+        }
+    }
+    expanded
 }
 
 /// The trust levels from the lowest of these up.
@@ -144,6 +209,8 @@ impl<T: Default, const N: usize> From<[(Facet, T); N]> for FacetMap<T> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     fn found(facet: Facet, filter: &[&str]) -> Result<Vec<String>, String> {
@@ -181,6 +248,14 @@ mod tests {
         );
         let from_two = ["L2", "L3", "L4"].map(str::to_owned);
         assert_eq!(found(Facet::Trust, &["L2"]), Ok(from_two.to_vec()));
+        let images = found(Facet::InputMode, &["IMAGE/*", "image/png", "text/plain"]).unwrap();
+        assert!(images.contains(&"image/jpeg".to_owned()), "{images:?}");
+        let once = images.iter().filter(|value| *value == "image/png");
+        assert_eq!(once.count(), 1, "{images:?}");
+        assert_eq!(images.last().map(String::as_str), Some("text/plain"));
+        // All kinds together leave room below the maximum number of values of a search.
+        let all = found(Facet::OutputMode, &["image/*", "audio/*", "video/*"]).unwrap();
+        assert_eq!(all.len(), 32);
         assert_eq!(
             found(Facet::Domain, &["A.Example"]),
             Ok(vec!["a.example".to_owned()])

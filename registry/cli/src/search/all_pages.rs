@@ -1,8 +1,8 @@
 //! `search --all`: every page of a search, printed as it arrives, so that memory does not grow with the number of hits.
 
-use a2a_registry_api::AgentList;
 use a2a_registry_api::limits::MAX_PAGE_SIZE;
 use a2a_registry_api::search_query::SearchQuery;
+use a2a_registry_api::{AgentList, Understood};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -20,6 +20,8 @@ const RESUMED_ORDER: &str = "resumed";
 struct RawHitPage {
     agents: Vec<Box<RawValue>>,
     order: String,
+    #[serde(default)]
+    understood: Option<Understood>,
     next_page_token: Option<String>,
 }
 
@@ -27,6 +29,7 @@ struct RawHitPage {
 struct PrintedPage {
     hit_count: usize,
     order: String,
+    understood: Option<Understood>,
     next_page_token: Option<String>,
 }
 
@@ -42,6 +45,9 @@ pub async fn print_all_pages(
     let mut hit_count = 0;
     loop {
         let page = print_page(&query, client, console).await?;
+        if query.page_token.is_none() {
+            super::print_understood(page.understood.as_ref());
+        }
         hit_count += page.hit_count;
         if page.order == RESUMED_ORDER {
             terminal::eprint_note(
@@ -73,6 +79,7 @@ async fn print_page(
         return Ok(PrintedPage {
             hit_count: page.agents.len(),
             order: page.order,
+            understood: page.understood,
             next_page_token: page.next_page_token,
         });
     }
@@ -81,6 +88,7 @@ async fn print_page(
     Ok(PrintedPage {
         hit_count: page.agents.len(),
         order: page.order,
+        understood: page.understood,
         next_page_token: page.next_page_token,
     })
 }

@@ -1,8 +1,10 @@
 //! The search engine behind all interfaces: `/v1/agents`, the pages, ARD, MCP and the A2A agent render its results.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use a2a_crawler::trace_spans::{TRACE_TARGET, count_attribute};
+use a2a_registry_api::Understood;
 use a2a_registry_api::search_query::{SearchMode, SearchQuery};
 use a2a_registry_policy::PolicySet;
 use a2a_registry_search::{
@@ -28,6 +30,7 @@ use crate::search::query::{
     resolve_search_mode,
 };
 use crate::search::query_correction::correct_encoded_query;
+use crate::search::understanding::understand_query;
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
@@ -72,6 +75,8 @@ pub struct SearchResults {
     pub mode: SearchMode,
     /// Whether matches that do not fit are left out of hits and facets.
     pub only_fitting: bool,
+    /// What was understood of the text as filters.
+    pub understood: Option<Understood>,
     pub next_page_token: Option<String>,
     /// Whether the result can be cached while the index stays the same. Not if the vectors could not be read, because
     /// they may be readable for the next search.
@@ -100,9 +105,12 @@ pub async fn prepare_and_run_search(
 
 /// A search that is ready to run: its collections are loaded, and its text has a vector if the mode needs one.
 pub struct PreparedSearch<'a> {
-    query: &'a SearchQuery,
+    /// The query as it is run, with the filters that were understood.
+    query: Cow<'a, SearchQuery>,
+    understood: Option<Understood>,
     surface_query: &'a SurfaceQuery,
-    /// The query, its interface and its filters as text, to which responses and page tokens belong.
+    /// The query as requested and as it is run, its interface and its filters as text, to which responses and page
+    /// tokens belong.
     canonical: String,
     /// The policies that decide what is found, kept because another set may be in force before the search ends.
     pub policies: Arc<PolicySet>,
@@ -126,13 +134,21 @@ impl<'a> PreparedSearch<'a> {
         let labels = caller.labels(&policies);
         let collection_scope = CollectionScope::load(context, caller, &query.collection).await?;
         let mut canonical = canonical_query_text(query) + &collection_scope.canonical_text;
+        let (query, understood) = match understand_query(query, &context.config().limits) {
+            Some(understood) => (Cow::Owned(understood.query), Some(understood.understood)),
+            None => (Cow::Borrowed(query), None),
+        };
+        if understood.is_some() {
+            // Another version of the program may understand the same text otherwise.
+            canonical = format!("{canonical} as {}", canonical_query_text(&query));
+        }
         if !surface_query.surface.is_empty() {
             canonical = format!(
                 "{} {:?} {canonical}",
                 surface_query.surface, surface_query.exact_filters
             );
         }
-        let requested_mode = resolve_search_mode(query, context.semantic_search.has_model())?;
+        let requested_mode = resolve_search_mode(&query, context.semantic_search.has_model())?;
         let max_chars = context.config().limits.query_chars;
         let text = query.q.as_deref();
         let text = text.filter(|text| text.chars().count() <= max_chars);
@@ -156,6 +172,7 @@ impl<'a> PreparedSearch<'a> {
         };
         Ok(Self {
             query,
+            understood,
             surface_query,
             canonical,
             policies,
@@ -180,7 +197,7 @@ impl<'a> PreparedSearch<'a> {
         format!(
             "{} {:?} {:?} {:?} {} {} {} {} {} {:?}",
             self.canonical,
-            parse_hit_fields(self.query).ok(),
+            parse_hit_fields(&self.query).ok(),
             self.query.page_size,
             self.query.page_token,
             self.labels.join(" "),
@@ -194,7 +211,7 @@ impl<'a> PreparedSearch<'a> {
 
     pub fn build_request(&self, context: &AppContext, caller: &Caller) -> Result<SearchRequest> {
         let limits = &context.config().limits;
-        let mut request = build_search_request(self.query, limits)?;
+        let mut request = build_search_request(&self.query, limits)?;
         request.visible_to.clone_from(&self.labels);
         request.class_labels = caller.caller_class_labels(&self.policies);
         request.semantic = self
@@ -271,10 +288,11 @@ impl<'a> PreparedSearch<'a> {
             response,
             order: match previous_mode.is_some_and(|began| began != mode) {
                 true => "resumed",
-                false => effective_sort_name(self.query),
+                false => effective_sort_name(&self.query),
             },
             mode,
             only_fitting: self.query.fitting == Some(true),
+            understood: self.understood,
             next_page_token: next,
             is_cacheable: mode == expected_mode,
         })

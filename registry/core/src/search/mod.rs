@@ -12,6 +12,7 @@ pub mod query_correction;
 pub mod registry_stats;
 pub mod render;
 pub mod skill_names;
+pub mod understanding;
 pub mod value_names;
 
 use std::sync::Arc;
@@ -68,6 +69,7 @@ pub async fn search_agents(
 }
 
 /// Whether a search is to be semantic, because of its mode or because the registry has a model, ready or not.
+/// `query` is the search as it is run, after its text was understood.
 pub fn is_semantic_search(context: &AppContext, query: &SearchQuery) -> bool {
     let state = &context.semantic_search;
     let mode = resolve_search_mode(query, state.has_model() || state.is_preparing());

@@ -59,7 +59,7 @@ fn parse_filters(query: &SearchQuery) -> Result<Filters> {
 }
 
 /// The number of values that count against the limit: the values of lists.
-fn filter_value_count(query: &SearchQuery) -> usize {
+pub(super) fn filter_value_count(query: &SearchQuery) -> usize {
     let lists = Facet::ALL.iter().filter(|facet| **facet != Facet::Trust);
     let values = lists.map(|facet| query.filter_values(*facet).len());
     values.sum::<usize>() + query.collection.len()

@@ -3,7 +3,7 @@
 
 use a2a_registry_api::{
     Duplicates, FACETS_COUNT_FITTING, FACETS_COUNT_TOTAL, Facet, FacetValue, Fragment,
-    HighlightView, Hint, HitFields, Match,
+    HighlightView, Hint, HitFields, Match, Understood,
 };
 use a2a_registry_search::{Highlight, HintKind, HitRow, IndexSearchResponse};
 use bytes::Bytes;
@@ -137,6 +137,7 @@ pub fn render_search_response(results: &SearchResults, fields: HitFields) -> Byt
         },
         order: results.order,
         mode: results.mode.as_str(),
+        understood: results.understood.as_ref(),
         hints: hint_views(response),
         next_page_token: results.next_page_token.as_deref(),
     };
@@ -157,6 +158,7 @@ struct AgentListEnvelope<'a> {
     facets_count: &'static str,
     order: &'a str,
     mode: &'static str,
+    understood: Option<&'a Understood>,
     hints: Vec<Hint>,
     next_page_token: Option<&'a str>,
 }

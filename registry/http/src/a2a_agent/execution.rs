@@ -30,6 +30,8 @@ use crate::ard::search::search_local_entries;
 
 /// The name of this interface in page tokens.
 const SURFACE: &str = "a2a";
+/// The member of a search request that turns off understanding, as the parameter of `/v1/agents` does.
+const UNDERSTAND: &str = "understand";
 
 #[derive(Debug)]
 pub(super) struct IntentResult {
@@ -82,13 +84,15 @@ async fn find_agents(
     caller: &Caller,
     request: &Value,
 ) -> Result<IntentResult, A2aError> {
-    let search_request = parse_search_request(request)?;
-    let results = search_local_entries(context, caller, &search_request, SURFACE).await?;
+    let (search_request, understand) = parse_search_request(request)?;
+    let results =
+        search_local_entries(context, caller, &search_request, SURFACE, understand).await?;
     let source = ard_base_url(context);
     let (total, fitting) = (results.response.total, results.response.total_fitting);
     let mut page = FoundAgentsPage {
         without_urn: results.response.left_out,
         total_fitting: (fitting < total).then_some(fitting),
+        understood: results.understood.map_or_else(Vec::new, |all| all.parts),
         ..FoundAgentsPage::default()
     };
     for row in &results.response.hits {
@@ -112,17 +116,28 @@ async fn find_agents(
     })
 }
 
-fn parse_search_request(request: &Value) -> Result<SearchRequest, A2aError> {
+/// Parses a search request of ARD, which may have the member `understand` besides.
+fn parse_search_request(request: &Value) -> Result<(SearchRequest, Option<bool>), A2aError> {
     let mut raw_request = request.clone();
+    let mut understand = None;
     if let Some(asked) = raw_request.as_object_mut() {
+        understand = match asked.remove(UNDERSTAND) {
+            None | Some(Value::Null) => None,
+            Some(Value::Bool(understand)) => Some(understand),
+            Some(_) => {
+                let detail = "`understand` must be true or false.";
+                return Err(A2aError::invalid_params(detail));
+            }
+        };
         // ProtoJSON allows every number to be written as a fraction.
         if let Some(size) = number_member(asked, "pageSize")? {
             asked.insert("pageSize".into(), size.min(MAX_PAGE_SIZE.into()).into());
         }
     }
-    serde_json::from_value(raw_request).map_err(|error| {
+    let search_request = serde_json::from_value(raw_request).map_err(|error| {
         A2aError::invalid_params(format!("The search request is not valid: {error}."))
-    })
+    })?;
+    Ok((search_request, understand))
 }
 
 async fn continue_last_search(

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use a2a_registry_api::UnderstoodPart;
 use a2a_registry_core::agents::policy_attributes::visibility_labels_by_agent;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
@@ -70,6 +71,9 @@ pub(super) struct FoundAgentsPage {
     /// Number of the matching agents that fit the request, if others match it too.
     #[serde(default)]
     pub(super) total_fitting: Option<u64>,
+    /// The phrases of the text that were applied as filters.
+    #[serde(default)]
+    pub(super) understood: Vec<UnderstoodPart>,
     /// The agents as results of that response, as JSON texts, read from the index whenever the page is rendered.
     #[serde(skip)]
     pub(super) entries: Vec<String>,
@@ -161,17 +165,7 @@ impl TaskOutcome {
             TaskOutcomeKind::Found(mut page) => {
                 page.sanitize_and_limit_entries();
                 let text = text_rendering::found_agents_text(&page);
-                for (name, number) in [
-                    ("leftOut", page.left_out as u64),
-                    ("withoutUrn", page.without_urn),
-                ] {
-                    if number > 0 {
-                        metadata.insert(name.to_owned(), number.into());
-                    }
-                }
-                if let Some(fitting) = page.total_fitting {
-                    metadata.insert("totalFitting".to_owned(), fitting.into());
-                }
+                metadata = page.metadata();
                 let data = ArtifactData::Found {
                     results: page.entries,
                     rest: page.rest,
@@ -285,6 +279,28 @@ impl FoundAgentsPage {
             self.results.push((agent, kept));
             self.entries.push(result);
         }
+    }
+
+    /// What the artifact says about the page besides its agents.
+    fn metadata(&self) -> Map<String, Value> {
+        let mut metadata = Map::new();
+        for (name, number) in [
+            ("leftOut", self.left_out as u64),
+            ("withoutUrn", self.without_urn),
+        ] {
+            if number > 0 {
+                metadata.insert(name.to_owned(), number.into());
+            }
+        }
+        if let Some(fitting) = self.total_fitting {
+            metadata.insert("totalFitting".to_owned(), fitting.into());
+        }
+        if !self.understood.is_empty() {
+            let mut understood = serde_json::json!(self.understood);
+            show_hidden_in_json(&mut understood);
+            metadata.insert("understood".to_owned(), understood);
+        }
+        metadata
     }
 
     /// Makes hidden characters visible, and drops the largest entries until the rest fit into the size limit.

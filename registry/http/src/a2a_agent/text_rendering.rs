@@ -1,7 +1,9 @@
 //! Renders results as text. Card texts are untrusted: they are quoted and cut, and hidden characters are made visible.
 
-use a2a_registry_api::PolicyDecision;
-use a2a_registry_core::text::{ADDRESS, LINE, QUOTED_NOTE, TEASER, quoted_line, single_line};
+use a2a_registry_api::{PolicyDecision, understood_line};
+use a2a_registry_core::text::{
+    ADDRESS, BLOCK, LINE, QUOTED_NOTE, TEASER, quoted_line, single_line,
+};
 use serde::Deserialize;
 
 use super::task_outcome::{CandidateAgent, FoundAgentsPage};
@@ -20,11 +22,17 @@ struct ShownEntry {
 pub(super) fn found_agents_text(page: &FoundAgentsPage) -> String {
     let has_next_page = page.rest.contains_key("pageToken");
     let without_urn = without_urn_hint(page.without_urn);
+    let understood = understood_line(&page.understood);
+    let understood = understood.map(|line| format!("{}.", single_line(&line, BLOCK)));
     if page.entries.is_empty() && page.left_out == 0 {
-        return match (has_next_page, without_urn) {
+        let text = match (has_next_page, without_urn) {
             (true, _) => "No agents on this page. Say \"more\" for the next page.".to_owned(),
             (false, Some(sentence)) => format!("No agents found. {sentence}"),
             (false, None) => "No agents found. Try other words.".to_owned(),
+        };
+        return match understood {
+            Some(understood) => format!("{text} {understood}"),
+            None => text,
         };
     }
     let mut text = match page.entries.len() {
@@ -60,7 +68,10 @@ pub(super) fn found_agents_text(page: &FoundAgentsPage) -> String {
     });
     let more =
         has_next_page.then(|| "Say \"more\" in this conversation for the next page.".to_owned());
-    for paragraph in [fitting, left_out, without_urn, more].into_iter().flatten() {
+    for paragraph in [fitting, left_out, without_urn, understood, more]
+        .into_iter()
+        .flatten()
+    {
         text.push_str(&format!("\n\n{paragraph}"));
     }
     text

@@ -41,6 +41,8 @@ pub(crate) async fn count_facets(
     let query = SearchQuery {
         q: text.filter(|text| !text.is_empty()).map(str::to_owned),
         collection: scope.collection_names(),
+        // As in a search.
+        understand: Some(false),
         ..SearchQuery::default()
     };
     let extra = entries_only_query(parse_filter_conditions(&request.query)?);

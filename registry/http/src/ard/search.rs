@@ -44,6 +44,8 @@ impl<'a> ArdSearch<'a> {
             collection: self.scope.collection_names(),
             page_size: Some(size),
             page_token: token,
+            // A request of ARD has filters of its own, and its response has no place for what was understood.
+            understand: Some(false),
             ..SearchQuery::default()
         }
     }
@@ -101,16 +103,21 @@ pub(super) async fn local_results_page(
     found.map_err(map_collection_error)
 }
 
-/// Returns a page of this registry's own results for another interface.
+/// Returns a page of this registry's own results for another interface. Its text is understood as that of `/v1/agents`
+/// is with this value of `understand`.
 pub(crate) async fn search_local_entries(
     context: &AppContext,
     caller: &Caller,
     request: &SearchRequest,
     surface: &'static str,
+    understand: Option<bool>,
 ) -> Result<SearchResults> {
     let part = ArdScope::default();
     let search = ArdSearch::parse(&part, request)?;
-    let query = search.search_query(search.page_size, request.page_token.clone());
+    let query = SearchQuery {
+        understand,
+        ..search.search_query(search.page_size, request.page_token.clone())
+    };
     let extra = SurfaceQuery {
         surface,
         ..search.surface_query()

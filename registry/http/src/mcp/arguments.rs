@@ -32,6 +32,9 @@ const DEFAULT_FACETS: [Facet; 6] = [
 /// Parameters of `/v1/agents` that `search_agents` does not support, because it does not return their results.
 const UNSUPPORTED_PARAMETERS: [&str; 5] = ["facets", "mode", "group", "fields", "explain"];
 
+const UNDERSTAND_DESCRIPTION: &str = "`false` to search for all words of `text`. By default explicit phrases such as \
+`without login`, `over gRPC` or `but not acme` are applied as filters, which `understood` in the result reports.";
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -51,6 +54,7 @@ pub(super) fn search_input_schema() -> Arc<JsonObject> {
         "fitting": {"description": "True to leave out agents that match the text but do not fit it well, which are \
             `weak`."},
         "page_size": {"description": "Number of agents on the page; 10 by default.", "default": DEFAULT_PAGE_SIZE, "maximum": MAX_PAGE_SIZE},
+        "understand": {"description": UNDERSTAND_DESCRIPTION},
         "page_token": {"description": "`next_page_token` of the previous page, with all other arguments unchanged.",
             "maxLength": 4096},
     });
@@ -70,8 +74,10 @@ pub(super) fn facets_input_schema() -> Arc<JsonObject> {
     let overrides = json!({
         "text": {"description": "Counts only agents that `search_agents` finds for this text."},
         "facets": {"description": description, "maxItems": MAX_FACETS},
+        "understand": {"description": UNDERSTAND_DESCRIPTION},
     });
-    schema_from_parameters(|name| matches!(name, "q" | "facets"), &overrides)
+    let is_included = |name: &str| matches!(name, "q" | "facets" | "understand");
+    schema_from_parameters(is_included, &overrides)
 }
 
 /// JSON schema of arguments from the parameters of `/v1/agents`, with the descriptions in `overrides`. The search text
@@ -177,7 +183,7 @@ pub(super) fn normalize_tool_arguments(
 }
 
 /// Converts a value to the type in its schema if a model wrote another type: one value for a list, a list as a string,
-/// and numbers as strings or vice versa. Other mismatches are left for the parser to reject.
+/// numbers as strings or vice versa, and truth values as strings. Other mismatches are left for the parser to reject.
 fn coerce_to_schema(value: Value, schema: &Value) -> Value {
     match (schema["type"].as_str(), value) {
         (Some("array"), Value::Array(items)) => {
@@ -201,9 +207,10 @@ fn coerce_to_schema(value: Value, schema: &Value) -> Value {
             let number = text.strip_suffix(".0").unwrap_or(&text).parse::<i64>();
             number.map_or(value, Value::from)
         }
-        (Some("boolean"), Value::String(text)) => match text.parse() {
-            Ok(value) => Value::Bool(value),
-            Err(_) => Value::String(text),
+        (Some("boolean"), Value::String(text)) => match text.trim() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            _ => Value::String(text),
         },
         (Some("string"), value @ (Value::Number(_) | Value::Bool(_))) => value.to_string().into(),
         (_, value) => value,

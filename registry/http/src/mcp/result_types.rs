@@ -2,7 +2,9 @@
 //! types.
 
 use a2a_card::Skill;
-use a2a_registry_api::{Agent, AgentList, Deprecation, FacetValue, Hit, Interface, Summary, Trust};
+use a2a_registry_api::{
+    Agent, AgentList, Deprecation, FacetValue, Hit, Interface, Summary, Trust, UnderstoodPart,
+};
 use a2a_registry_core::text::{BLOCK, LINE, safe_web_url};
 use rmcp::schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -37,6 +39,10 @@ pub(super) struct AgentPage {
     pub next_page_token: Option<String>,
     /// How to get more or better results: one sentence each.
     pub hints: Vec<String>,
+    /// Phrases of the text that were applied as filters; `understand: false` searches for them as words. The parameter
+    /// `q` stands for `text`.
+    #[schemars(schema_with = "api_list_schema::<UnderstoodPart>")]
+    pub understood: Vec<UnderstoodPart>,
 }
 
 /// Members of an agent in a list and in its details.
@@ -188,6 +194,9 @@ pub(super) struct FacetPage {
     pub total_fitting: u64,
     /// Facets, by name.
     pub facets: Vec<CountedFacet>,
+    /// Phrases of the text that were applied as filters, as in `search_agents`.
+    #[schemars(schema_with = "api_list_schema::<UnderstoodPart>")]
+    pub understood: Vec<UnderstoodPart>,
 }
 
 /// Facet: a filter of `search_agents`.
@@ -224,6 +233,7 @@ impl AgentPage {
                 .iter()
                 .map(|hint| cut(&hint.text, MAX_HINT_CHARS))
                 .collect(),
+            understood: list.understood.map_or_else(Vec::new, |all| all.parts),
             next_page_token: list.next_page_token,
         }
     }

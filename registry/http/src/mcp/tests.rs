@@ -90,6 +90,7 @@ fn a_wrong_argument_is_named() {
         (json!({"page_size": [5]}), "`page_size`"),
         (json!({"page_size": -1}), "`page_size`"),
         (json!({"fitting": "perhaps"}), "`fitting`"),
+        (json!({"understand": "perhaps"}), "`understand`"),
         (json!({"colour": "red"}), "unknown field `colour`"),
         (json!({"q": "red"}), "unknown field `q`"),
         (json!({"explain": true}), "unknown field `explain`"),
@@ -112,14 +113,18 @@ fn a_wrong_argument_is_named() {
 #[test]
 fn arguments_are_read_as_models_write_them() {
     let exact = searched(&json!({
-        "tag": ["x"], "protocol_version": ["1.0"], "unmanaged": ["true"], "page_size": 5, "fitting": true,
+        "tag": ["x"], "protocol_version": ["1.0"], "unmanaged": ["true"], "page_size": 5,
+        "understand": false, "fitting": true,
     }))
     .unwrap();
     for other in [
-        json!({"tag": "x", "protocol_version": "1.0", "unmanaged": "true", "page_size": "5", "fitting": "true"}),
-        json!({"tag": "[\"x\"]", "protocol_version": [1.0], "unmanaged": true, "page_size": 5.0, "fitting": true}),
+        json!({"tag": "x", "protocol_version": "1.0", "unmanaged": "true", "page_size": "5", "understand": "false",
+            "fitting": "true"}),
+        json!({"tag": "[\"x\"]", "protocol_version": [1.0], "unmanaged": true, "page_size": 5.0, "understand": false,
+            "fitting": true}),
         json!({
-            "tag": ["x"], "protocol_version": 1.0, "unmanaged": [true], "page_size": " 5 ", "fitting": "true",
+            "tag": ["x"], "protocol_version": 1.0, "unmanaged": [true], "page_size": " 5 ", "understand": " false ",
+            "fitting": "true",
             "text": null, "skill": null,
         }),
     ] {

@@ -1,6 +1,7 @@
 //! Renders results as text for models and people. Card texts are in double quotes.
 
-use a2a_registry_core::text::{LINE, QUOTED_NOTE, TEASER, quoted_line};
+use a2a_registry_api::{UnderstoodPart, understood_line};
+use a2a_registry_core::text::{BLOCK, LINE, QUOTED_NOTE, TEASER, quoted_line, single_line};
 
 use crate::mcp::result_types::{
     AgentCheck, AgentPage, CheckedAction, FacetPage, ListedAgent, WholeCard,
@@ -16,6 +17,7 @@ pub(super) fn listed_agents_text(page: &AgentPage) -> String {
         (0, total) => format!("0 of {total} agents.{fitting}"),
         (shown, total) => format!("{shown} of {total} agents.{fitting} {QUOTED_NOTE}"),
     }];
+    rows.extend(understood_row(&page.understood));
     for agent in &page.agents {
         append_agent_lines(&mut rows, agent);
     }
@@ -38,6 +40,11 @@ fn fitting_note(total: u64, total_fitting: u64) -> String {
         1 => " 1 of them fits well.".to_owned(),
         fitting => format!(" {fitting} of them fit well."),
     }
+}
+
+/// The row about phrases that were applied as filters, which the caller has written.
+fn understood_row(parts: &[UnderstoodPart]) -> Option<String> {
+    understood_line(parts).map(|line| format!("{}.", single_line(&line, BLOCK)))
 }
 
 fn join_lines(rows: &[String]) -> String {
@@ -103,6 +110,7 @@ pub(super) fn access_check_text(check: &AgentCheck) -> String {
 
 pub(super) fn facets_text(page: &FacetPage) -> String {
     let mut rows = vec![format!("{} agents counted. {QUOTED_NOTE}", page.total)];
+    rows.extend(understood_row(&page.understood));
     for facet in &page.facets {
         let values = facet.values.iter();
         let values = values.map(|one| format!("{} {}", quoted_line(&one.value, LINE), one.count));

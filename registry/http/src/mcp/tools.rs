@@ -241,6 +241,9 @@ impl ToolCall<'_> {
             total: search_page.response.total,
             total_fitting: search_page.response.total_fitting,
             facets: facets.collect(),
+            understood: search_page
+                .understood
+                .map_or_else(Vec::new, |all| all.parts),
         };
         tool_success_result(&page, vec![text_rendering::facets_text(&page)])
     }

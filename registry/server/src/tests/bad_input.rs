@@ -17,6 +17,7 @@ async fn empty_values_are_refused_by_name() {
     for (path, name) in [
         ("/v1/agents", "page_size"),
         ("/v1/agents", "explain"),
+        ("/v1/agents", "understand"),
         ("/v1/domains", "page_size"),
         ("/v1/reviews", "page_size"),
         ("/v1/events", "page_size"),
@@ -354,6 +355,7 @@ async fn an_empty_number_is_refused() {
     for (path, parameter) in [
         ("/v1/agents", "page_size"),
         ("/v1/agents", "explain"),
+        ("/v1/agents", "understand"),
         ("/v1/domains", "page_size"),
         ("/v1/reviews", "page_size"),
         ("/v1/reviews", "state"),

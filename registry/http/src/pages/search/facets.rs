@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use a2a_registry_api::FacetValue;
 use a2a_registry_api::search_query::SearchQuery;
+use a2a_registry_api::{FacetValue, Understood};
 use a2a_registry_core::search::skill_names::SkillNames;
 use a2a_registry_core::text;
 use a2a_registry_domain::facet::Facet;
 
 use crate::pages::search::FilterValueNames;
 use crate::pages::search::links::{
-    FilterLinks, SEARCH_PAGE_FACETS, active_filter_values, filter_title, link_without_filter,
+    FilterLinks, SEARCH_PAGE_FACETS, active_filter_values, filter_title, link_with_part_as_text,
+    link_without_filter,
 };
 use crate::pages::{auth, trust};
 
@@ -38,6 +39,16 @@ pub(crate) struct ActiveFilterView {
     pub title: String,
     pub label: String,
     /// Link to the search without the filter.
+    pub link: String,
+}
+
+/// A phrase of the text that was applied as a filter.
+pub(crate) struct UnderstoodPartView {
+    pub title: String,
+    pub label: String,
+    /// Words of the phrase.
+    pub words: String,
+    /// Link to the search in which these words are text.
     pub link: String,
 }
 
@@ -93,6 +104,34 @@ pub(crate) fn active_filters(
         link: link_without_filter(query, name, value),
     });
     active.collect()
+}
+
+/// The phrases that were applied as filters; excluded words have no filter of their own.
+pub(crate) fn understood_parts(
+    query: &SearchQuery,
+    understood: Option<&Understood>,
+    names: &FilterValueNames,
+) -> Vec<UnderstoodPartView> {
+    let Some(understood) = understood else {
+        return Vec::new();
+    };
+    let parts = understood.parts.iter().enumerate();
+    let views = parts.map(|(place, part)| {
+        let facet = part.parameter.parse::<Facet>().ok();
+        UnderstoodPartView {
+            title: match facet {
+                Some(_) => filter_title(&part.parameter),
+                None => "Without".to_owned(),
+            },
+            label: match facet {
+                Some(_) => filter_value_label(facet, &part.value, names),
+                None => text::single_line(part.value.trim_start_matches('-'), 60),
+            },
+            words: text::single_line(&part.text, 60),
+            link: link_with_part_as_text(query, understood, place),
+        }
+    });
+    views.collect()
 }
 
 /// Facets of a response that offer a choice. A single value, or values that every hit has, do not narrow the search;

@@ -1,6 +1,8 @@
 //! Links of the search page for each filter, order and page.
 
+use a2a_registry_api::Understood;
 use a2a_registry_api::search_query::{GROUP_BY_CONTENT, SearchQuery};
+use a2a_registry_core::search::understanding::query_with_part_as_text;
 use a2a_registry_domain::facet::Facet;
 use url::form_urlencoded::{Parse, Serializer, byte_serialize, parse};
 
@@ -83,6 +85,38 @@ pub(crate) fn link_without_filter(query: &SearchQuery, filter: &str, value: &str
     }
 }
 
+/// URL of a search in which the words of one understood part are text, and the other parts are filters of the URL.
+pub(crate) fn link_with_part_as_text(
+    query: &SearchQuery,
+    understood: &Understood,
+    place: usize,
+) -> String {
+    match query_with_part_as_text(query, understood, place) {
+        Some(changed) => search_link(&changed, |_| {}),
+        None => link_without_understanding(query),
+    }
+}
+
+/// URL of a search for all words of the text.
+pub(crate) fn link_without_understanding(query: &SearchQuery) -> String {
+    search_link(query, |query| query.understand = Some(false))
+}
+
+/// URL of a search whose text is understood again; `None` if it is, or if there is no text.
+pub(crate) fn link_with_understanding(query: &SearchQuery) -> Option<String> {
+    let is_off = query.understand == Some(false) && query.q.is_some();
+    is_off.then(|| search_link(query, |query| query.understand = None))
+}
+
+/// The search as it was run: with the text that was left. It has the order and the mode of the results.
+pub(crate) fn searched_query(query: &SearchQuery, understood: Option<&Understood>) -> SearchQuery {
+    let mut searched = query.clone();
+    if let Some(understood) = understood {
+        searched.q = Some(understood.q.clone()).filter(|text| !text.is_empty());
+    }
+    searched
+}
+
 /// URLs of a search with one more filter value. A page has hundreds of them that differ only in the value, so the
 /// query is serialized once.
 pub(crate) struct FilterLinks {
@@ -114,10 +148,12 @@ impl FilterLinks {
     }
 }
 
-/// URL with text, order and mode only, and with explanations if requested.
-pub(crate) fn unfiltered_link(query: &SearchQuery) -> String {
+/// URL with text, order and mode only, and with explanations if requested. A text with understood parts is searched as
+/// it is.
+pub(crate) fn unfiltered_link(query: &SearchQuery, understood: Option<&Understood>) -> String {
     let bare = SearchQuery {
         q: query.q.clone(),
+        understand: understood.map_or(query.understand, |_| Some(false)),
         sort: query.sort.clone(),
         explain: query.explain,
         mode: query.mode.clone(),
@@ -128,10 +164,13 @@ pub(crate) fn unfiltered_link(query: &SearchQuery) -> String {
     search_link(&bare, |_| {})
 }
 
-/// Hidden fields of the form for a new text: every filter, the order, the mode, and whether scores are explained.
+/// Hidden fields of the form for a new text, which is understood again: every filter, the order, the mode, and whether
+/// scores are explained.
 pub(crate) fn hidden_search_fields(query: &SearchQuery) -> Vec<(String, String)> {
-    // Whoever wanted the weaker results of one text sees first what fits another.
-    let rest = search_link(query, |query| (query.q, query.fitting) = (None, None));
+    // Whoever wanted the weaker results of one text, or its words as text, sees first what fits another.
+    let rest = search_link(query, |query| {
+        (query.q, query.fitting, query.understand) = (None, None, None);
+    });
     let rest = parse_link_query(&rest).into_owned();
     rest.filter(|(name, _)| name != "q").collect()
 }

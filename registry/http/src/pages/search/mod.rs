@@ -11,7 +11,7 @@ pub mod score_parts;
 mod tests;
 
 use a2a_registry_api::search_query::{GROUP_BY_CONTENT, SearchQuery};
-use a2a_registry_api::{AgentList, Hit, HitFields};
+use a2a_registry_api::{AgentList, Hit, HitFields, Understood};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::search::query::effective_sort_name;
@@ -24,10 +24,10 @@ use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
-use facets::{ActiveFilterView, FacetView};
+use facets::{ActiveFilterView, FacetView, UnderstoodPartView};
 use hit::HitView;
 use home::{GettingStartedView, HomePage};
-use links::{FilterLinks, SEARCH_PAGE_FACETS, search_link};
+use links::{FilterLinks, SEARCH_PAGE_FACETS, search_link, searched_query};
 use provider_names::{ProviderNames, load_provider_names};
 
 use crate::pages::auth;
@@ -61,6 +61,10 @@ pub(crate) struct SearchPage {
     carried: Vec<(String, String)>,
     sorts: Vec<SortOption>,
     active: Vec<ActiveFilterView>,
+    /// Phrases of the text that were applied as filters.
+    understood: Vec<UnderstoodPartView>,
+    /// Link to the search with phrases as filters, if they are text now.
+    understand: Option<String>,
     /// Link to the search without filters.
     unfiltered: String,
     /// Query that the form saves; empty if there is nothing to save.
@@ -149,9 +153,10 @@ pub(crate) async fn build_search_page(
     match parse_search_page_query(query) {
         Ok(query) => {
             let result = search_with_filter_names(context, &visitor.caller, &query).await;
+            let searched = searched_query(&query, understood_text(&result));
             let (status, mut page) = SearchPage::new(frame, &query, result, &registry, now);
             if let SearchOutcome::Found(results) = &mut page.outcome
-                && is_semantic_search(context, &query)
+                && is_semantic_search(context, &searched)
             {
                 let note = match context.semantic_search.has_model() {
                     true => FULL_TEXT_ONLY_NOTE,
@@ -228,6 +233,8 @@ impl SearchPage {
         let mut status = StatusCode::OK;
         let has_criteria = links::has_search_criteria(query);
         let mut names = FilterValueNames::default();
+        let understood = understood_text(&result).cloned();
+        let searched = searched_query(query, understood.as_ref());
         let outcome = match result {
             Err(error) => {
                 let problem = Problem::from(error);
@@ -247,30 +254,19 @@ impl SearchPage {
             }
             Ok(named_list) => {
                 names = named_list.names;
-                SearchOutcome::Found(search_results_view(query, named_list.list, &names, now))
+                let list = named_list.list;
+                SearchOutcome::Found(search_results_view(query, &searched, list, &names, now))
             }
         };
         let words = query.q.clone().unwrap_or_default();
-        let sort_name = effective_sort_name(query);
-        let unsorted = SearchQuery {
-            sort: None,
-            ..query.clone()
-        };
-        let has_relevance = effective_sort_name(&unsorted) == "relevance";
         let page = Self {
             frame,
             carried: links::hidden_search_fields(query),
-            sorts: SORT_OPTIONS
-                .iter()
-                .filter(|(value, _)| *value != "relevance" || has_relevance)
-                .map(|(value, name)| SortOption {
-                    name,
-                    link: search_link(query, |query| query.sort = Some((*value).to_owned())),
-                    chosen: *value == sort_name,
-                })
-                .collect(),
+            sorts: sort_options(query, &searched),
             active: facets::active_filters(query, &names),
-            unfiltered: links::unfiltered_link(query),
+            understood: facets::understood_parts(query, understood.as_ref(), &names),
+            understand: links::link_with_understanding(query),
+            unfiltered: links::unfiltered_link(query, understood.as_ref()),
             saved: match has_criteria {
                 true => search_link(query, |_| {})
                     .trim_start_matches("/?")
@@ -295,8 +291,35 @@ impl SearchPage {
     }
 }
 
+/// The orders of a query; `searched` is the query as it was run.
+fn sort_options(query: &SearchQuery, searched: &SearchQuery) -> Vec<SortOption> {
+    let sort_name = effective_sort_name(searched);
+    let unsorted = SearchQuery {
+        sort: None,
+        ..searched.clone()
+    };
+    let has_relevance = effective_sort_name(&unsorted) == "relevance";
+    SORT_OPTIONS
+        .iter()
+        .filter(|(value, _)| *value != "relevance" || has_relevance)
+        .map(|(value, name)| SortOption {
+            name,
+            link: search_link(query, |query| query.sort = Some((*value).to_owned())),
+            chosen: *value == sort_name,
+        })
+        .collect()
+}
+
+/// What was understood of the text of a search.
+fn understood_text(result: &Result<AgentListWithFilterNames>) -> Option<&Understood> {
+    let named_list = result.as_ref().ok()?;
+    named_list.list.understood.as_ref()
+}
+
+/// View of the results of a query; `searched` is the query as it was run.
 fn search_results_view(
     query: &SearchQuery,
+    searched: &SearchQuery,
     list: AgentList,
     names: &FilterValueNames,
     now: Timestamp,
@@ -304,7 +327,7 @@ fn search_results_view(
     let hints = hint_lines(&list);
     let only_fitting = list.has_only_fitting();
     // Weak matches come last only in the order by relevance, where a heading before them does not change the order.
-    let folds_weak = effective_sort_name(query) == "relevance";
+    let folds_weak = effective_sort_name(searched) == "relevance";
     let tag_links = FilterLinks::new(query, "tag");
     let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
         .agents

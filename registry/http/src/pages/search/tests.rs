@@ -194,3 +194,52 @@ fn duplicates_are_folded_by_default_and_a_link_unfolds_them() {
     let carried = "<input type=\"hidden\" name=\"group\" value=\"none\">";
     assert!(unfolded.contains(carried), "{unfolded}");
 }
+
+#[test]
+fn what_was_understood_can_be_taken_back() {
+    let understood = |text: &str, parts: &[(&str, &str, &str)]| {
+        let parts = parts.iter().map(|(text, parameter, value)| {
+            json!({"text": text, "parameter": parameter, "value": value})
+        });
+        let parts: Vec<serde_json::Value> = parts.collect();
+        let mut list = list();
+        list.understood = serde_json::from_value(json!({"q": text, "parts": parts})).unwrap();
+        list
+    };
+    let one = understood("weather", &[("without login", "auth", "none")]);
+    let html = render("q=weather+without+login&tag=x", one);
+    assert!(html.contains("from “<bdi>without login</bdi>”"), "{html}");
+    let as_text = "href=\"/?q=weather+without+login&#38;tag=x&#38;understand=false\"";
+    assert!(html.contains(as_text), "{html}");
+    let unfiltered =
+        "href=\"/?q=weather+without+login&#38;understand=false\">Remove all filters</a>";
+    assert!(html.contains(unfiltered), "{html}");
+    // The other parts become filters of the address.
+    let both = understood(
+        "weather -acme",
+        &[
+            ("without login", "auth", "none"),
+            ("not acme", "q", "-acme"),
+        ],
+    );
+    let html = render("q=weather+without+login%2C+not+acme", both);
+    for link in [
+        "href=\"/?q=weather+without+login+-acme&#38;understand=false\"",
+        "href=\"/?q=weather+not+acme&#38;auth=none&#38;understand=false\"",
+    ] {
+        assert!(html.contains(link), "{link}: {html}");
+    }
+    assert!(html.contains("<span class=\"kind\">Without</span> <bdi>acme</bdi>"));
+    assert!(!html.contains("Understand filters in words"));
+    // A new text is understood again.
+    let html = render("q=weather+without+login&understand=false", list());
+    let on = "href=\"/?q=weather+without+login\">Understand filters in words</a>";
+    assert!(html.contains(on), "{html}");
+    assert!(!html.contains("name=\"understand\""), "{html}");
+    // Without words that are left there is no relevance to order by.
+    let html = render(
+        "q=agents+without+login",
+        understood("", &[("without login", "auth", "none")]),
+    );
+    assert!(!html.contains(">Best match</a>"), "{html}");
+}

@@ -207,6 +207,15 @@ fn hostile_search(text: &str) -> SearchPage {
         facet.values[0].value = text.into();
     }
     list.next_page_token = Some(text.into());
+    let part = |parameter: &str| a2a_registry_api::UnderstoodPart {
+        text: text.into(),
+        parameter: parameter.into(),
+        value: text.into(),
+    };
+    list.understood = Some(a2a_registry_api::Understood {
+        q: text.into(),
+        parts: vec![part("auth"), part("q"), part(text)],
+    });
     list.hints.push(a2a_registry_api::Hint {
         kind: text.into(),
         text: text.into(),

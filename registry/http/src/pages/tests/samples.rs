@@ -297,6 +297,7 @@ pub fn list(hits: Vec<Hit>, total: u64) -> AgentList {
         facets_count: "total_fitting".into(),
         order: "relevance".into(),
         mode: "lexical".into(),
+        understood: None,
         hints: Vec::new(),
         next_page_token: Some("eyJ2IjoxfQ.c2lnbmF0dXJl".into()),
     }
