@@ -103,7 +103,7 @@ async fn check_final_state(scene: &Scene, truth: &mut Truth) {
     let registered = scene.registered.lock().unwrap().clone();
     for (replica, api) in scene.clients.replicas.iter().enumerate() {
         assert_eq!(
-            scene.found_agents(api).await.as_ref(),
+            scene.search_agent_rounds(api).await.as_ref(),
             Some(&shown),
             "replica {replica}"
         );
