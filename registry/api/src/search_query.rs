@@ -110,8 +110,8 @@ pub struct SearchQuery {
     pub fitting: Option<bool>,
     /// `false` to search for all words of `q` as text. By default explicit phrases for filters are applied as filters,
     /// such as `without login`, `over gRPC`, `accepts images`, `from a proved domain` and `but not acme`, and
-    /// `understood` in the response reports them. Quoted words, texts with `AND` or `OR`, and phrases for a filter that
-    /// the request has are searched as text.
+    /// `understood` in the response reports them. Quoted words, texts with `AND` or `OR`, and phrases for a filter
+    /// that the request has are searched as text.
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     pub understand: Option<bool>,
     /// Members of each hit, separated by commas or repeated, besides its `id`; by default `urn`, `name`,

@@ -398,7 +398,8 @@ mod tests {
         assert_eq!(
             rest,
             Some(
-                "--tag travel --tag 'a b' --trust L1 --fitting --no-understand --limit 5 --page-token t.k -- 'book flights' --cheap"
+                "--tag travel --tag 'a b' --trust L1 --fitting --no-understand --limit 5 --page-token t.k \
+                 -- 'book flights' --cheap"
             )
         );
     }

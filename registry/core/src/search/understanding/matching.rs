@@ -211,13 +211,15 @@ impl Place {
                 (_, Some((_, listed))) => *listed,
                 (_, None) => alternative,
             };
-            let rows = listed.split('|').map(|row| row.split('_').collect());
+            let rows = listed
+                .split('|')
+                .map(|row| row.split('_').collect::<Vec<_>>());
             place.alternatives.extend(rows);
         }
         // The longest alternative first, so that nothing of a phrase is left over.
         place
             .alternatives
-            .sort_by_key(|row: &Vec<&str>| std::cmp::Reverse(row.len()));
+            .sort_by_key(|row| std::cmp::Reverse(row.len()));
         place
     }
 }

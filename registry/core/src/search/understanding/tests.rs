@@ -323,6 +323,32 @@ fn explicit_phrases_are_filters() {
             &["output_mode=audio/*"],
         ),
         ("which agents speak gRPC?", "", &["binding=GRPC"]),
+        (
+            "an echo agent that needs no token",
+            "an echo agent",
+            &["auth=none"],
+        ),
+        (
+            "write letters, no account required",
+            "write letters",
+            &["auth=none"],
+        ),
+        (
+            "book a flight without an account",
+            "book a flight",
+            &["auth=none"],
+        ),
+        ("routes, JSON-RPC binding", "routes", &["binding=JSONRPC"]),
+        (
+            "houses in Spain, with streaming",
+            "houses in Spain",
+            &["capability=streaming"],
+        ),
+        (
+            "demand forecast, takes CSV",
+            "demand forecast",
+            &["input_mode=text/csv"],
+        ),
     ] {
         let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
         assert_eq!(read(text), (rest.to_owned(), parts), "{text}");
@@ -407,6 +433,11 @@ fn what_is_uncertain_stays_text() {
         "is it safe to not wear a helmet",
         "kubernetes version 1.0 agent",
         "version 0.3",
+        "buy a car without registration",
+        "explain account statements without an account number",
+        "charts without spreadsheets",
+        "forge a token without a valid signature",
+        "streaming hotel booking",
         "https://weather.example/without login",
         "with\u{200b}out login",
         "without, login",
