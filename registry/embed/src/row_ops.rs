@@ -243,11 +243,11 @@ mod tests {
                     .for_each(|row| softmax_row(row, 0.3));
             });
         }
-        let bends: [(Activation, fn(f32) -> f32); 2] = [
-            (Activation::Gelu, gelu),
-            (Activation::GeluByTanh, gelu_by_tanh),
-        ];
-        for (activation, bend) in bends {
+        for activation in [Activation::Gelu, Activation::GeluByTanh] {
+            let bend = match activation {
+                Activation::GeluByTanh => gelu_by_tanh,
+                _ => gelu,
+            };
             let layer = BiasActivation {
                 numbers: vec![0.25; 384],
                 activation: Some(activation),

@@ -101,14 +101,18 @@ pub(super) async fn search_with_peers(
         referrals: None,
         page_token: next_federated_cursor(&list, key, end).and_then(token),
     };
-    let response = serde_json::to_vec(&response)
-        .map_err(|error| AppError::internal(format!("results cannot be serialized: {error}")))?;
     Ok(FederatedPage {
-        response: response.into(),
+        response: to_json_bytes(&response)?,
         missing_peers: missing,
         without_urn,
         total_fitting: None,
     })
+}
+
+fn to_json_bytes(response: &SearchResponse) -> Result<Bytes> {
+    let bytes = serde_json::to_vec(response)
+        .map_err(|error| AppError::internal(format!("results cannot be serialized: {error}")))?;
+    Ok(bytes.into())
 }
 
 /// Cursor after an offset of a merged list; `None` at the end.

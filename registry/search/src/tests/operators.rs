@@ -117,7 +117,7 @@ fn without_quotations(chains: &[Chain]) -> Option<Vec<Chain>> {
         };
         match operand {
             Operand::Phrase(one, next) => {
-                plain.extend([one, next].map(|word| vec![vec![Operand::Word(*word)]]));
+                plain.extend([one, next].map(|word| vec![vec![Operand::Word(word)]]));
             }
             other => plain.push(vec![vec![other.clone()]]),
         }

@@ -81,7 +81,7 @@ struct SortOption {
 }
 
 enum SearchOutcome {
-    Found(SearchResultsView),
+    Found(Box<SearchResultsView>),
     Nothing {
         hints: Vec<String>,
     },
@@ -255,7 +255,9 @@ impl SearchPage {
             Ok(named_list) => {
                 names = named_list.names;
                 let list = named_list.list;
-                SearchOutcome::Found(search_results_view(query, &searched, list, &names, now))
+                SearchOutcome::Found(Box::new(search_results_view(
+                    query, &searched, list, &names, now,
+                )))
             }
         };
         let words = query.q.clone().unwrap_or_default();
