@@ -164,6 +164,10 @@ fn retain_corrections(
     // By form, the longest of its spellings: a stem may be similar too.
     let mut spellings: BTreeMap<String, String> = BTreeMap::new();
     for spelling in similar {
+        // The terms may include words of hidden agents.
+        if count(&spelling)? == 0 {
+            continue;
+        }
         let form = match stem_by_script(&spelling, &spelling) {
             Some(stem) if count(&stem)? > 0 => stem,
             _ => spelling.clone(),
@@ -209,9 +213,14 @@ fn find_written_word(
     })?;
     let words = scanned.terms.iter();
     let words = words.map(|term| &scanned.bytes[term.text.clone()]);
-    let inflections = words.filter(|word| stem_by_script(word, word).as_deref() == Some(stem));
-    let shortest = inflections.min_by_key(|word| word.len());
-    Ok(shortest.unwrap_or(stem).to_owned())
+    let inflections = words
+        .filter(|word| stem_by_script(word, word).as_deref() == Some(stem))
+        .map(ToOwned::to_owned)
+        .collect();
+    // The terms may include words of hidden agents.
+    let inflections = retain_used_forms(fields, inflections, 1, agents)?;
+    let shortest = inflections.into_iter().min_by_key(String::len);
+    Ok(shortest.unwrap_or_else(|| stem.to_owned()))
 }
 
 fn first_letters(word: &str, count: usize) -> &str {

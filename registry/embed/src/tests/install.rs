@@ -233,8 +233,8 @@ fn links_are_followed_in_a_folder_somebody_named_and_nowhere_else() {
         symlink(whole, cache.path().join(file)).unwrap();
     }
     assert_eq!(
-        open(cache.path()).model_identity(),
-        open(&tiny()).model_identity()
+        open(cache.path()).model_identity().id,
+        open(&tiny()).model_identity().id
     );
     let data = tempfile::tempdir().unwrap();
     let model = install_model(data.path(), cache.path()).unwrap().model;
