@@ -152,17 +152,13 @@ impl<'a> PreparedSearch<'a> {
         let max_chars = context.config().limits.query_chars;
         let text = query.q.as_deref();
         let text = text.filter(|text| text.chars().count() <= max_chars);
-        let corrected = match text {
-            Some(text) => {
-                correct_encoded_query(context, caller, &policies, text, requested_mode).await
-            }
-            None => None,
-        };
-        let text = corrected.as_deref().or(text);
         let is_foreign_query = requested_mode != SearchMode::Lexical
             && text.is_some_and(|text| context.semantic_search.is_foreign_query(text));
         let embedding = match text {
             Some(text) if !is_foreign_query => {
+                let corrected =
+                    correct_encoded_query(context, caller, &policies, text, requested_mode).await;
+                let text = corrected.as_deref().unwrap_or(text);
                 context
                     .semantic_search
                     .embed_query(caller.key(), text, requested_mode)
