@@ -5,6 +5,7 @@ mod languages;
 mod pages;
 mod program;
 mod progress;
+mod replicas;
 
 use std::sync::{Arc, Mutex};
 
@@ -782,39 +783,4 @@ async fn a_model_is_calibrated_from_the_agents(url: &str) {
         [""; 0],
         "the calibration is stored"
     );
-}
-
-/// Two processes share their vectors.
-#[tokio::test]
-async fn two_processes_share_their_vectors() {
-    let database = crate::support::database::Database::postgres().await;
-    let registry = patient(database.url()).await;
-    let [bank, ..] = three(&registry).await;
-    let (one, two) = (
-        ScriptedEncoder::new("shared", 0),
-        ScriptedEncoder::new("shared", 0),
-    );
-    finish(&registry, &mut open(&registry, &one).await).await;
-    let beside = registry.second_process().await;
-    let mut embedding = open(&beside, &two).await;
-    finish(&beside, &mut embedding).await;
-    assert_eq!(
-        good(&search_with_mode(&beside, QUESTION, None).await),
-        [bank]
-    );
-    // Later changes are embedded by the first process to see them.
-    let late = registry
-        .register_approved_card(
-            "late.agents-test.com",
-            &card_bytes("Mint", "Money for travellers"),
-        )
-        .await;
-    for registry in [&registry, &beside] {
-        registry.catch_up().await;
-    }
-    let mut first = open(&registry, &one).await;
-    finish(&registry, &mut first).await;
-    finish(&beside, &mut embedding).await;
-    assert!(good(&search_with_mode(&beside, QUESTION, None).await).contains(&late.id));
-    assert_eq!(two.take_texts(TextKind::Card), [""; 0]);
 }

@@ -203,9 +203,9 @@ async fn assert_page_understands(served: &ListeningRegistry) {
         address.replace("&#38;", "&").replace("&amp;", "&")
     };
     let html = page(&format!("/?q={}", in_address(QUESTION))).await;
-    assert!(html.contains("Open weather"), "{html}");
+    assert!(html.contains("Open <mark>weather"), "{html}");
     assert!(
-        !html.contains("Key weather") && !html.contains("Desk weather"),
+        !html.contains("Key <mark>weather") && !html.contains("Desk <mark>weather"),
         "{html}"
     );
     assert!(html.contains("from “<bdi>without login</bdi>”"), "{html}");
@@ -213,15 +213,16 @@ async fn assert_page_understands(served: &ListeningRegistry) {
 
     let chip = "title=\"Search for these words instead: without login\"";
     let without_first = link(&html, chip);
-    let html = page(&without_first).await;
+    // As text, "login" is a word that no agent has, so all results are weaker ones.
+    let html = page(&format!("{without_first}&fitting=false")).await;
     assert!(
-        html.contains("Open weather") && html.contains("Key weather"),
+        html.contains("Open <mark>weather") && html.contains("Key <mark>weather"),
         "{html}"
     );
-    assert!(!html.contains("Desk weather"), "{html}");
+    assert!(!html.contains("Desk <mark>weather"), "{html}");
     let again = link(&html, ">Understand filters in words<");
     let html = page(&again).await;
-    assert!(!html.contains("Key weather"), "{html}");
+    assert!(!html.contains("Key <mark>weather"), "{html}");
     assert!(html.contains(chip), "{html}");
 }
 

@@ -4,7 +4,7 @@ use super::{ScriptedEncoder, TextKind, finish, good, hit_ids, open, search_with_
 use crate::support::both_databases;
 use crate::support::in_process_registry::InProcessRegistry;
 
-const FOREIGN_QUESTION: &str = "ich suche currency exchange";
+const FOREIGN_QUESTION: &str = "ich suche jemand mit currency exchange";
 
 both_databases!(a_query_in_a_language_that_is_not_configured_is_full_text);
 

@@ -223,6 +223,7 @@ async fn a_running_server_uses_a_newly_installed_model() {
 async fn a_query_in_another_language_waits_for_a_multilingual_model() {
     const QUERY: &str = "ich+suche+flights+nach+rom";
     let setup = RegistrySetup::new()
+        .with_model()
         .with_config_lines("[search]\nembed_timeout = 10000")
         .approve_all();
     let data = setup.data_folder();

@@ -6,8 +6,8 @@ use super::analysis::word_spans;
 use super::languages::is_universal_stop_word;
 use super::text_folding::fold_text;
 
-/// Words for an agent.
-const AGENT_WORDS: [&str; 2] = ["agent", "agents"];
+/// Words for an agent, which say nothing about the one that is looked for.
+pub(super) const AGENT_WORDS: [&str; 2] = ["agent", "agents"];
 /// Words between the agent and the task.
 const TASK_CONNECTORS: [&str; 7] = ["can", "could", "for", "that", "to", "which", "who"];
 

@@ -322,7 +322,7 @@ mod tests {
 
     /// Keys with texts that are printed. A key that is neither here nor hidden fails the test below, so adding a key
     /// requires a choice.
-    const SHOWN: [&str; 40] = [
+    const SHOWN: [&str; 42] = [
         "allow_domains",
         "allow_names",
         "allow_ports",
@@ -345,6 +345,8 @@ mod tests {
         "leads",
         "model",
         "model_languages",
+        "passage_prefix",
+        "query_prefix",
         "name",
         "name_claim",
         "old_key_files",
