@@ -191,6 +191,10 @@ async fn a_search_is_saved_and_made_again() {
         .run_admin_command(&["search", "--saved", "echoes"])
         .await;
     assert_printed(&saved, "Echo");
+    let as_text = registry
+        .run_admin_command(&["search", "--saved", "echoes", "--no-understand"])
+        .await;
+    assert_printed(&as_text, "Echo");
     let more = registry
         .run_admin_command(&["search", "--saved", "echoes", "--tag", "x"])
         .await;

@@ -245,7 +245,14 @@ async fn a_query_in_another_language_waits_for_a_multilingual_model() {
         assert_eq!(answer["hints"][0]["kind"], "unknown_language", "{answer}");
         let page = serving.api.get(&format!("/?q={query}")).await.text();
         assert!(page.contains("A multilingual model"), "{page}");
+        assert!(!page.contains("no model responded"), "{page}");
     }
+    // No other reason is given besides.
+    let command = ["search", "--mode", "hybrid", "ich suche flights nach rom"];
+    let told = serving.api.run_admin_command(&command).await;
+    assert_exit(&told, 0, "A multilingual model");
+    let said = join_lines(&told.stderr);
+    assert!(!said.contains("mode lexical was used"), "{said}");
     let answer = serving
         .api
         .get("/v1/agents?q=flights+to+rome")

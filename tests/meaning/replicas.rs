@@ -1,8 +1,15 @@
 //! Vectors that several processes on one database share.
 
+use std::sync::Arc;
+
+use a2a_registry_core::embeddings::embedding_progress;
+use a2a_registry_core::embeddings::model_indexer::previous_model_ids;
+use time::Duration;
+
 use super::{
     QUESTION, ScriptedEncoder, TextKind, finish, good, open, patient, search_with_mode, three,
 };
+use crate::support::both_databases;
 use crate::support::database::Database;
 use crate::support::in_process_registry::card_bytes;
 
@@ -39,4 +46,42 @@ async fn two_processes_share_their_vectors() {
     finish(&beside, &mut embedding).await;
     assert!(good(&search_with_mode(&beside, QUESTION, None).await).contains(&late.id));
     assert_eq!(two.take_texts(TextKind::Card), [""; 0]);
+}
+
+both_databases!(the_model_before_is_the_one_used_last);
+
+/// Processes of other versions have models that this one does not have, so all models before count.
+async fn the_model_before_is_the_one_used_last(url: &str) {
+    let registry = patient(url).await;
+    three(&registry).await;
+    let older = ScriptedEncoder::new("older", 0);
+    finish(&registry, &mut open(&registry, &older).await).await;
+    registry.advance(Duration::seconds(1));
+    let newer = ScriptedEncoder::new("newer", 1);
+    finish(&registry, &mut open(&registry, &newer).await).await;
+    open(&registry, &ScriptedEncoder::new("incomplete", 2)).await;
+    let ids = previous_model_ids(&registry.app, "configured").await;
+    assert_eq!(ids.unwrap(), ["newer", "older"]);
+    registry.advance(Duration::seconds(1));
+    open(&registry, &older).await;
+    let ids = previous_model_ids(&registry.app, "configured").await;
+    assert_eq!(ids.unwrap(), ["older", "newer"]);
+    let ids = previous_model_ids(&registry.app, "older").await;
+    assert_eq!(ids.unwrap(), ["newer"]);
+}
+
+both_databases!(a_model_has_the_name_that_the_process_knows);
+
+/// The same files may have another name in another data folder, or since they were installed again.
+async fn a_model_has_the_name_that_the_process_knows(url: &str) {
+    let registry = patient(url).await;
+    three(&registry).await;
+    let before = ScriptedEncoder::new("shared", 0);
+    finish(&registry, &mut open(&registry, &before).await).await;
+    let mut renamed = ScriptedEncoder::new("shared", 0);
+    Arc::get_mut(&mut renamed).unwrap().model.name = "acme/renamed".to_owned();
+    open(&registry, &renamed).await;
+    let progress = embedding_progress(&registry.app);
+    let names: Vec<&str> = progress.iter().map(|model| &*model.name).collect();
+    assert_eq!(names, ["acme/renamed"]);
 }

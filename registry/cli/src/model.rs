@@ -116,7 +116,7 @@ async fn install_model(arguments: &InstallModelArgs, console: &Console) -> Comma
         "pins": pins,
     });
     let message = match (installed.was_installed, installed.was_current) {
-        (true, true) => "is already installed and in use; nothing was changed",
+        (true, true) => "is already installed and in use",
         (true, false) => "was already installed, and is now in use",
         (false, _) => "was installed, and is now in use",
     };
@@ -168,7 +168,7 @@ fn model_activation_note(config: &Config) -> &'static str {
     } else if !config.embedding.url.is_empty() {
         "searches still use the encoder at embedding.url; remove that key and restart the server to use this model"
     } else {
-        "a server that runs on this data folder uses it within seconds, without a restart"
+        "a server that runs on this data folder uses it once it has encoded every agent, without a restart"
     }
 }
 
@@ -256,19 +256,23 @@ fn selected_model_note(
         }
         Ok(SelectedModel::Endpoint) => Some("searches use the encoder at embedding.url"),
         Ok(SelectedModel::BuiltIn) if models.len() == 1 => {
-            Some("a2a-registry model install FOLDER installs another one")
+            Some("a2a-registry model install FOLDER or NAME installs another one")
         }
         _ => None,
     }
 }
 
-/// Number of agents that are done, of `agents` in all.
+/// Number of agents that are done, of `agents` in all; `None` if the database could not be read.
 fn format_embedding_progress(
     progress: Option<&ModelEmbeddingProgress>,
     agents: Option<u64>,
 ) -> String {
     let Some(progress) = progress else {
-        return "not begun".to_owned();
+        return match agents {
+            Some(_) => "not begun".to_owned(),
+            // There is no database yet, or it does not respond, which `doctor` tells.
+            None => "not known".to_owned(),
+        };
     };
     let embedded = progress.embedded;
     if progress.complete {

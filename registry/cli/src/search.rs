@@ -107,8 +107,8 @@ pub struct SearchArgs {
     /// Save this search under a name, and run it
     #[arg(long, value_name = "NAME", conflicts_with = "saved")]
     save: Option<String>,
-    /// Run the search that you saved under this name; only --limit, --page-token, --all, --fields and --explain can be
-    /// added
+    /// Run the search that you saved under this name; only --limit, --page-token, --all, --fields, --explain and
+    /// --no-understand can be added
     #[arg(long, value_name = "NAME")]
     saved: Option<String>,
     /// Explain the scores of the first ten hits
@@ -166,6 +166,7 @@ impl SearchArgs {
             page_size: self.limit,
             page_token: self.page_token.clone(),
             explain: self.explain.then_some(true),
+            understand: self.no_understand.then_some(false),
             ..SearchQuery::default()
         };
         if self.to_query() != page_query {
@@ -187,6 +188,7 @@ impl SearchArgs {
             page_size: page_query.page_size,
             page_token: page_query.page_token,
             explain: page_query.explain.or(query.explain),
+            understand: page_query.understand.or(query.understand),
             ..query
         })
     }
@@ -286,7 +288,10 @@ fn print_search_notes(arguments: &SearchArgs, list: &AgentList) {
         terminal::eprint_note(&hint.text);
     }
     let requested_mode = arguments.mode.as_deref();
-    if requested_mode.is_some_and(|mode| mode != list.mode) && !arguments.words.is_empty() {
+    if requested_mode.is_some_and(|mode| mode != list.mode)
+        && !arguments.words.is_empty()
+        && !is_mode_explained(list)
+    {
         terminal::eprint_note(&format!(
             "mode {} was used: the registry has no model with vectors for every agent yet, or its encoder was busy",
             list.mode
@@ -307,6 +312,14 @@ fn print_search_notes(arguments: &SearchArgs, list: &AgentList) {
     }
 }
 
+/// Whether a hint or the understood phrases say why no model was used.
+fn is_mode_explained(list: &AgentList) -> bool {
+    let mut hints = list.hints.iter();
+    let is_reason = hints.any(|hint| matches!(&*hint.kind, "unknown_language" | "no_words"));
+    let understood = list.understood.as_ref();
+    is_reason || understood.is_some_and(|understood| understood.q.is_empty())
+}
+
 /// The number of hits on the page and of all, and of those that fit if others match too.
 fn count_note(list: &AgentList) -> String {
     let (shown, total, fitting) = (list.agents.len(), list.total, list.total_fitting);
@@ -316,7 +329,8 @@ fn count_note(list: &AgentList) -> String {
         (false, _) => format!("{shown} of {total}"),
         (true, false) => format!("{shown} of {total}; fitting well: {fitting}"),
         (true, true) => format!(
-            "{shown} of {fitting} that fit well; without --fitting, all {total} matches are listed"
+            "{shown} of {fitting} that fit well; weaker matches, not listed: {}",
+            total - fitting
         ),
     }
 }

@@ -117,21 +117,22 @@ impl ModelDownload {
     }
 
     /// Installs the downloaded model under this name like [`crate::install_model`], and removes the download.
+    /// The result is that of the installation: what cannot be removed now is removed by the next download.
     pub fn install(self, name: &str) -> Result<ModelInstallation, ModelError> {
         let installed = install_from(&self.data_dir, &self.folder, name, SymlinkPolicy::Reject);
         match installed {
             // The next attempt needs the files again.
             Err(ModelError::Unwritable { .. }) => installed,
             _ => {
-                self.remove()?;
+                self.remove();
                 installed
             }
         }
     }
 
-    /// Removes the folder with its files.
-    pub fn remove(self) -> Result<(), ModelError> {
-        std::fs::remove_dir_all(&self.folder).map_err(ModelError::unwritable(&self.folder))
+    /// Removes the folder with its files, or leaves that to the next download.
+    pub fn remove(self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -247,10 +247,12 @@ pub(super) fn parse_module_folders(bytes: &[u8]) -> Result<(String, Option<Strin
         let safe = Path::new(&module.path)
             .components()
             .all(|part| matches!(part, Component::Normal(_)));
-        if !safe || module.path.contains('\\') {
+        // A download shows the path on a terminal, and in a command to copy.
+        let is_permitted = |character| character != '\\' && is_visible(character);
+        if !safe || !module.path.chars().all(is_permitted) {
             return Err(ModelError::unsupported(
                 MODULES_FILE,
-                "it names a path outside the model's folder",
+                "it names a path outside the model's folder, or one with invisible characters",
             ));
         }
         if folder_slot.replace(module.path).is_some() {
@@ -317,13 +319,17 @@ fn read_model_file(
     Ok(Some(bytes))
 }
 
+fn is_visible(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, ' '..='~')
+}
+
 /// An untrusted name in visible characters, cut at [`MAX_MODEL_NAME_CHARS`].
 pub(super) fn sanitize_model_name(name: &str) -> String {
     let characters = name
         .chars()
         .take(MAX_MODEL_NAME_CHARS)
         .flat_map(|character| {
-            let plain = character.is_alphanumeric() || matches!(character, ' '..='~');
+            let plain = is_visible(character);
             let escaped = (!plain).then(|| character.escape_unicode());
             let unescaped = plain.then_some(character);
             unescaped.into_iter().chain(escaped.into_iter().flatten())

@@ -1,6 +1,7 @@
 //! Search hints. Without hits: the filters that hide agents, and the words that no agent uses. For every search: the
 //! ignored and the corrected parts of the query, and whether no match fits.
 
+use tantivy::Term;
 use tantivy::collector::Count;
 use tantivy::query::Query;
 
@@ -13,7 +14,7 @@ use super::request::{Filters, SearchRequest};
 use super::response::{Hint, HintKind};
 use super::text_query::{TextQueryBuilder, word_query};
 use super::typing_errors::similar_words;
-use super::visible_agents::LazyVisibleAgents;
+use super::visible_agents::{CountTermDocs as _, LazyVisibleAgents};
 use super::{IndexInner, IndexView};
 
 /// Maximum number of words looked up one by one after a search without hits.
@@ -50,6 +51,7 @@ impl IndexInner {
         total_fitting: u64,
     ) -> Result<Vec<Hint>, IndexError> {
         let mut hints = ignored_part_hints(prepared);
+        hints.extend(self.correction_hints(request, prepared)?);
         let has_query = request
             .text
             .as_deref()
@@ -69,6 +71,32 @@ impl IndexInner {
         }
         hints.extend(self.unknown_word_hints(request, prepared)?);
         hints.extend(self.filter_hints(request, prepared)?);
+        Ok(hints)
+    }
+
+    /// Hints for corrected words. The statistics in which a correction was found still count the agents that were
+    /// hidden since the last commit, so a correction is only named if an agent that the caller may see contains it.
+    fn correction_hints(
+        &self,
+        request: &SearchRequest,
+        prepared: &PreparedQuery,
+    ) -> Result<Vec<Hint>, IndexError> {
+        let view = &prepared.view;
+        let mut visible = self.visible_agents(view, &request.visible_to)?;
+        let mut hints = Vec::new();
+        for word in &prepared.query.words {
+            let Some(correction) = &word.correction else {
+                continue;
+            };
+            let agents = visible.get_or_compute(&view.searcher)?;
+            let term = Term::from_field_text(self.fields.text, correction);
+            if agents.count_term_docs(&term, 1)? > 0 {
+                hints.push(Hint {
+                    similar_words: vec![correction.clone()],
+                    ..Hint::new(HintKind::Corrected, word.exact.clone())
+                });
+            }
+        }
         Ok(hints)
     }
 
@@ -189,14 +217,6 @@ fn ignored_part_hints(prepared: &PreparedQuery) -> Vec<Hint> {
     }
     if prepared.parsed.has_relaxed_quotations {
         hints.push(Hint::new(HintKind::Quotation, String::new()));
-    }
-    for word in &prepared.query.words {
-        if let Some(correction) = &word.correction {
-            hints.push(Hint {
-                similar_words: vec![correction.clone()],
-                ..Hint::new(HintKind::Corrected, word.exact.clone())
-            });
-        }
     }
     hints
 }

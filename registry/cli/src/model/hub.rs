@@ -54,7 +54,8 @@ pub enum HubError {
     #[error("{0} answered with another part of the file than requested; try again")]
     WrongRange(String),
     #[error(
-        "the connection to {host} broke ({reason}); run the same command again, which continues where it stopped"
+        "the connection to {host} broke ({reason}); run the same command again: where the digests are given, it \
+         continues where it stopped"
     )]
     CutOff { host: String, reason: String },
 }

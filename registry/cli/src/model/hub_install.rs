@@ -93,7 +93,7 @@ pub async fn install_from_hub(
         Ok(pins) => pins,
         Err(error) => {
             if request.pins.is_none() {
-                download.remove()?;
+                download.remove();
             }
             return Err(CommandError::from(error).with_context(name));
         }

@@ -84,8 +84,9 @@ impl ModelIndexer {
         &self.model_row.id
     }
 
+    /// The model's name in this process: the stored one is that under which it was first used.
     pub fn name(&self) -> &str {
-        &self.model_row.name
+        &self.embedder.model_identity().name
     }
 
     /// Whether every agent has its vectors.
@@ -198,14 +199,13 @@ fn vectors_dir(context: &AppContext) -> PathBuf {
     context.config().store.data_dir.join("vectors")
 }
 
-/// Returns the id of the most recently used other model with complete vectors.
-pub async fn previous_model_id(
-    context: &AppContext,
-    configured_id: &str,
-) -> Result<Option<String>> {
+/// Returns the ids of the other models with complete vectors, the most recently used one first. Other processes may
+/// have models that this one does not have.
+pub async fn previous_model_ids(context: &AppContext, configured_id: &str) -> Result<Vec<String>> {
     let mut all = rows::embedding_models(&context.store).await?;
     all.retain(|row| row.id != configured_id && row.completed_at.is_some());
-    Ok(all.pop().map(|row| row.id))
+    all.sort_by_key(|row| std::cmp::Reverse(row.used_at));
+    Ok(all.into_iter().map(|row| row.id).collect())
 }
 
 /// Deletes some vectors of a model that no process has used for an hour; returns whether there may be more to delete.
@@ -446,7 +446,7 @@ fn report_model_progress(context: &AppContext, indexer: &ModelIndexer) {
     };
     context.semantic_search.set_progress(ModelProgress {
         model: indexer.model_row.id.clone(),
-        name: indexer.model_row.name.clone(),
+        name: indexer.name().to_owned(),
         agents,
         total,
         complete: indexer.is_complete(),

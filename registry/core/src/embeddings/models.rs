@@ -10,7 +10,7 @@ use a2a_registry_embed::{
 
 use crate::config::Config;
 use crate::context::AppContext;
-use crate::embeddings::model_indexer::previous_model_id;
+use crate::embeddings::model_indexer::previous_model_ids;
 
 #[derive(Debug, Clone)]
 pub struct ConfiguredEmbedders {
@@ -154,28 +154,35 @@ fn is_model_named(model: &InstalledModel, name: &str) -> bool {
             .is_some_and(|about| about.id == name)
 }
 
-/// Opens the model that has served until now, if it is a different one that this process still has.
+/// Opens the most recently used of the other models that have served until now, of those that this process has.
 async fn open_previous_model(
     context: &AppContext,
     configured_id: &str,
     configured_is_built_in: bool,
 ) -> Result<Option<Arc<dyn Embedder>>, String> {
-    let Some(id) = previous_model_id(context, configured_id)
+    let ids = previous_model_ids(context, configured_id)
         .await
-        .map_err(|error| error.public)?
-    else {
+        .map_err(|error| error.public)?;
+    if ids.is_empty() {
         return Ok(None);
-    };
+    }
     let all = list_installed_models(&context.config().store.data_dir)
         .map_err(|error| error.to_string())?;
-    if let Some(model) = all.into_iter().find(|model| is_model_named(model, &id)) {
-        return open_installed_model(model).await.map(Some);
+    let built_in = match configured_is_built_in {
+        true => None,
+        false => Some(open_built_in_model().await?),
+    };
+    for id in ids {
+        if let Some(model) = all.iter().find(|model| is_model_named(model, &id)) {
+            return open_installed_model(model.clone()).await.map(Some);
+        }
+        if let Some(built_in) = &built_in
+            && built_in.model_identity().id == id
+        {
+            return Ok(Some(Arc::clone(built_in)));
+        }
     }
-    if configured_is_built_in {
-        return Ok(None);
-    }
-    let built_in = open_built_in_model().await?;
-    Ok((built_in.model_identity().id == id).then_some(built_in))
+    Ok(None)
 }
 
 async fn open_installed_model(model: InstalledModel) -> Result<Arc<dyn Embedder>, String> {

@@ -119,6 +119,8 @@ pub struct PreparedSearch<'a> {
     requested_mode: SearchMode,
     /// Whether the model does not know the language of the query, so that the search is full text only.
     is_foreign_query: bool,
+    /// The text that was encoded, if its typing errors were corrected.
+    corrected: Option<String>,
     embedding: Option<QueryEmbedding>,
 }
 
@@ -154,17 +156,19 @@ impl<'a> PreparedSearch<'a> {
         let text = text.filter(|text| text.chars().count() <= max_chars);
         let is_foreign_query = requested_mode != SearchMode::Lexical
             && text.is_some_and(|text| context.semantic_search.is_foreign_query(text));
-        let embedding = match text {
-            Some(text) if !is_foreign_query => {
-                let corrected =
-                    correct_encoded_query(context, caller, &policies, text, requested_mode).await;
-                let text = corrected.as_deref().unwrap_or(text);
-                context
-                    .semantic_search
-                    .embed_query(caller.key(), text, requested_mode)
-                    .await
+        let encoded = text.filter(|_| !is_foreign_query);
+        let corrected = match encoded {
+            Some(text) => {
+                correct_encoded_query(context, caller, &policies, text, requested_mode).await
             }
-            _ => None,
+            None => None,
+        };
+        let embedding = match corrected.as_deref().or(encoded) {
+            Some(text) => {
+                let state = &context.semantic_search;
+                state.embed_query(caller.key(), text, requested_mode).await
+            }
+            None => None,
         };
         Ok(Self {
             query,
@@ -176,6 +180,7 @@ impl<'a> PreparedSearch<'a> {
             collection_scope,
             requested_mode,
             is_foreign_query,
+            corrected,
             embedding,
         })
     }
@@ -188,10 +193,11 @@ impl<'a> PreparedSearch<'a> {
     }
 
     /// The cache key of a response: the query, the caller's labels, and the state of the index and the model. A
-    /// response that is full text only because no model responded in time is not cached as a semantic one.
+    /// response that is full text only because no model responded in time is not cached as a semantic one, nor is one
+    /// whose typing errors were not corrected, because the queue was full, cached as a corrected one.
     pub fn cache_key(&self, context: &AppContext) -> String {
         format!(
-            "{} {:?} {:?} {:?} {} {} {} {} {} {:?}",
+            "{} {:?} {:?} {:?} {} {} {} {} {} {:?} {:?}",
             self.canonical,
             parse_hit_fields(&self.query).ok(),
             self.query.page_size,
@@ -201,6 +207,7 @@ impl<'a> PreparedSearch<'a> {
             context.index.overlay_version(),
             self.effective_mode().as_str(),
             self.is_foreign_query,
+            self.corrected,
             self.embedding.as_ref().map(|meant| meant.vectors_version),
         )
     }

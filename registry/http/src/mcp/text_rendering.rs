@@ -109,7 +109,11 @@ pub(super) fn access_check_text(check: &AgentCheck) -> String {
 }
 
 pub(super) fn facets_text(page: &FacetPage) -> String {
-    let mut rows = vec![format!("{} agents counted. {QUOTED_NOTE}", page.total)];
+    let fitting = fitting_note(page.total, page.total_fitting);
+    let mut rows = vec![format!(
+        "{} agents counted.{fitting} {QUOTED_NOTE}",
+        page.total
+    )];
     rows.extend(understood_row(&page.understood));
     for facet in &page.facets {
         let values = facet.values.iter();

@@ -174,6 +174,24 @@ fn errors_in_a_word_are_corrected_and_told_of() {
     assert!(index.search(&text("recipe")).unwrap().hints.is_empty());
 }
 
+/// Words are counted as of the last commit, but an agent is hidden at once.
+#[test]
+fn a_correction_is_not_named_after_its_agents_are_hidden() {
+    let dir = tempfile::tempdir().unwrap();
+    let agents = holders(1, 3, "recipe").chain(holders(10, 2, "weather"));
+    let index = built(dir.path(), agents.collect());
+    let hints_name_it = |query: &str| {
+        let answer = index.search(&text(query)).unwrap();
+        format!("{:?}", answer.hints).contains("recipe")
+    };
+    assert!(hints_name_it("recepie weather"));
+    index.record_hidden_agents(&[id(1), id(2)], 2);
+    assert!(hints_name_it("recepie weather"), "one agent is left");
+    index.record_hidden_agents(&[id(3)], 3);
+    assert!(!hints_name_it("recepie weather"));
+    assert!(!hints_name_it("recepie"));
+}
+
 #[test]
 fn the_encoder_gets_the_corrected_words() {
     let dir = tempfile::tempdir().unwrap();

@@ -9,9 +9,10 @@ use super::words::{QuestionWord, is_in};
 const MAX_NAME_WORDS: usize = 2;
 /// Maximum number of names after one opener, as in `not zendesk or freshdesk`.
 const MAX_NAMES: usize = 3;
-/// Maximum number of quoted words and words of the query syntax in a text with exclusions. Beyond a number of such
-/// parts the query parser reads an exclusion as a word.
+/// Maximum number of quoted words and words of the query syntax in a text with exclusions; below, the maximum number
+/// of excluded names. Beyond 16 such parts the query parser reads an exclusion as a word.
 const MAX_SYNTAX_WORDS: usize = 8;
+const MAX_ALL_NAMES: usize = 8;
 
 /// An exclusion that was found in a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,11 +80,15 @@ pub(super) fn find_exclusions(
     }
     let reader = ExclusionReader { words, taken };
     let mut start = 0;
+    let mut name_count = 0;
     while start < words.len() && found.len() < max_exclusions {
-        let exclusion = reader.exclusion_at(start);
+        let exclusion = reader
+            .exclusion_at(start)
+            .filter(|exclusion| name_count + exclusion.names.len() <= MAX_ALL_NAMES);
         start = exclusion
             .as_ref()
             .map_or(start + 1, |exclusion| exclusion.words.end);
+        name_count += exclusion.as_ref().map_or(0, |one| one.names.len());
         found.extend(exclusion);
     }
     found

@@ -263,6 +263,12 @@ fn explicit_phrases_are_filters() {
         ),
         ("payments except paypal", "payments -paypal", &["q=-paypal"]),
         (
+            "editor for Python but not C++, C",
+            "editor for Python C -C++",
+            &["q=-C++"],
+        ),
+        ("games in Unity, not C#", "games in Unity -C#", &["q=-C#"]),
+        (
             "search hotels excluding booking.com",
             "search hotels -booking.com",
             &["q=-booking.com"],
@@ -421,6 +427,8 @@ fn what_is_uncertain_stays_text() {
         "weather AND without login",
         "a\"b \"d without login e\"",
         "without \"login\"",
+        // A quotation that is left open would take in what is appended.
+        "not from zendesk, \"help desk",
         "live streaming agent",
         "agent for streaming movies",
         "build with streaming services",
@@ -558,4 +566,7 @@ fn nothing_widens_a_search_and_long_texts_are_not_read() {
     let read = understand_query(&asking(&text), &limits).unwrap();
     assert_eq!(read.understood.parts.len(), MAX_PARTS);
     assert!(read.understood.q.len() <= text.len());
+    // Nor are there more excluded names than the query parser reads as such.
+    let read = understand_query(&asking(&"not ax or bx or cx, ".repeat(4)), &limits).unwrap();
+    assert_eq!(read.understood.parts.len(), 2);
 }

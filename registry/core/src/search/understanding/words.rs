@@ -55,7 +55,10 @@ pub(super) fn split_question(text: &str) -> Vec<QuestionWord> {
         // A chunk without words, such as a dash, separates too.
         after_break |= end < chunk.len();
     }
-    words
+    match in_quotation {
+        true => Vec::new(),
+        false => words,
+    }
 }
 
 /// The parts of a text between white space.
@@ -121,6 +124,17 @@ fn word_ranges(chunk: &str) -> Vec<Range<usize>> {
         joins = is_joining_sign(letter) && words.last().is_some_and(|word| word.end == start);
     }
     words
+        .into_iter()
+        .map(|word| with_name_signs(chunk, word))
+        .collect()
+}
+
+/// A word with the signs that belong to it, as in `C++` and `C#`.
+fn with_name_signs(chunk: &str, word: Range<usize>) -> Range<usize> {
+    let rest = &chunk[word.end..];
+    let signs = ["++", "#"].into_iter().find(|sign| rest.starts_with(*sign));
+    let length = signs.filter(|_| word.len() == 1).map_or(0, str::len);
+    word.start..word.end + length
 }
 
 fn is_word_letter(letter: char) -> bool {

@@ -125,7 +125,11 @@ pub(crate) fn understood_parts(
             },
             label: match facet {
                 Some(_) => filter_value_label(facet, &part.value, names),
-                None => text::single_line(part.value.trim_start_matches('-'), 60),
+                // Several excluded names are `-acme -zeta`.
+                None => {
+                    let names = part.value.trim_start_matches('-').replace(" -", ", ");
+                    text::single_line(&names, 60)
+                }
             },
             words: text::single_line(&part.text, 60),
             link: link_with_part_as_text(query, understood, place),

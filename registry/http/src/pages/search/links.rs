@@ -93,13 +93,8 @@ pub(crate) fn link_with_part_as_text(
 ) -> String {
     match query_with_part_as_text(query, understood, place) {
         Some(changed) => search_link(&changed, |_| {}),
-        None => link_without_understanding(query),
+        None => search_link(query, |query| query.understand = Some(false)),
     }
-}
-
-/// URL of a search for all words of the text.
-pub(crate) fn link_without_understanding(query: &SearchQuery) -> String {
-    search_link(query, |query| query.understand = Some(false))
 }
 
 /// URL of a search whose text is understood again; `None` if it is, or if there is no text.

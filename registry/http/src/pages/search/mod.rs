@@ -157,6 +157,7 @@ pub(crate) async fn build_search_page(
             let (status, mut page) = SearchPage::new(frame, &query, result, &registry, now);
             if let SearchOutcome::Found(results) = &mut page.outcome
                 && is_semantic_search(context, &searched)
+                && !is_foreign_search(context, &searched)
             {
                 let note = match context.semantic_search.has_model() {
                     true => FULL_TEXT_ONLY_NOTE,
@@ -171,6 +172,12 @@ pub(crate) async fn build_search_page(
             SearchPage::new(frame, &nothing, Err(error), &registry, now)
         }
     }
+}
+
+/// Whether a search is full text because the model does not know its language, which a hint on its first page says.
+fn is_foreign_search(context: &AppContext, searched: &SearchQuery) -> bool {
+    let text = searched.q.as_deref();
+    text.is_some_and(|text| context.semantic_search.is_foreign_query(text))
 }
 
 async fn search_with_filter_names(

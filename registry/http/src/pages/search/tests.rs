@@ -231,6 +231,12 @@ fn what_was_understood_can_be_taken_back() {
     }
     assert!(html.contains("<span class=\"kind\">Without</span> <bdi>acme</bdi>"));
     assert!(!html.contains("Understand filters in words"));
+    let several = understood(
+        "weather -acme -zeta",
+        &[("not acme or zeta", "q", "-acme -zeta")],
+    );
+    let html = render("q=weather+not+acme+or+zeta", several);
+    assert!(html.contains("<bdi>acme, zeta</bdi>"), "{html}");
     // A new text is understood again.
     let html = render("q=weather+without+login&understand=false", list());
     let on = "href=\"/?q=weather+without+login\">Understand filters in words</a>";
