@@ -238,11 +238,12 @@ impl IndexInner {
         filter: &DocumentFilter,
     ) -> Result<HybridRanker, IndexError> {
         let required = text_builder.required_query();
+        // An exclusion leaves the order to words and meaning.
+        let parsed = text_builder.parsed;
+        let has_required_parts = !parsed.required.is_empty() || !parsed.conditions.is_empty();
         let mode = match semantic.semantic_only {
             true => HybridMode::SemanticOnly,
-            false if required.is_some() || !text_builder.parsed.conditions.is_empty() => {
-                HybridMode::TextFirst
-            }
+            false if has_required_parts => HybridMode::TextFirst,
             false => HybridMode::WeightedSum,
         };
         let tables = &self.slot_cache;
