@@ -339,7 +339,7 @@ async fn sentence_encoders_are_installed_and_shown() {
     let second = install(tiny).await;
     assert_exit(&second, 0, "");
     assert!(
-        join_lines(&second.stdout).contains("nothing was changed"),
+        join_lines(&second.stdout).contains("is already installed and in use"),
         "{second:#?}"
     );
 
