@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use a2a_registry_api::AgentList;
 use reqwest::Method;
 use serde_json::{Value, json};
+use thirtyfour::extensions::query::ElementWaitable as _;
 
 use crate::pages::{DemoRegistry, DemoVisitor, demo};
 use crate::support::cards::card_json;
@@ -301,6 +302,8 @@ impl DemoVisitor<'_> {
         if name == "policy-asked" {
             let remove = self.find("button[value='remove 0']").await;
             remove.click().await.unwrap();
+            // The page before has a field for the reason, too.
+            remove.wait_until().stale().await.unwrap();
             let reason = self.find("#reason").await;
             reason.send_keys("As agreed").await.unwrap();
             let apply = self.find("button[value=apply]").await;
