@@ -168,19 +168,23 @@ async fn open_previous_model(
     }
     let all = list_installed_models(&context.config().store.data_dir)
         .map_err(|error| error.to_string())?;
-    let built_in = match configured_is_built_in {
-        true => None,
-        false => Some(open_built_in_model().await?),
-    };
+    // Opened only if no installed model has been used later.
+    let mut built_in = None;
     for id in ids {
         if let Some(model) = all.iter().find(|model| is_model_named(model, &id)) {
             return open_installed_model(model.clone()).await.map(Some);
         }
-        if let Some(built_in) = &built_in
-            && built_in.model_identity().id == id
-        {
-            return Ok(Some(Arc::clone(built_in)));
+        if configured_is_built_in {
+            continue;
         }
+        let opened = match built_in.take() {
+            Some(opened) => opened,
+            None => open_built_in_model().await?,
+        };
+        if opened.model_identity().id == id {
+            return Ok(Some(opened));
+        }
+        built_in = Some(opened);
     }
     Ok(None)
 }

@@ -14,7 +14,7 @@ use super::words::{QuestionWord, is_in};
 /// A phrase that was found in a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundPhrase {
-    /// The places of its words.
+    /// The positions of its words.
     pub(super) words: Range<usize>,
     pub(super) facet: Facet,
     pub(super) value: &'static str,
@@ -23,10 +23,10 @@ pub(super) struct FoundPhrase {
 #[derive(Debug)]
 struct Phrase {
     /// The words that must stand before it, if any.
-    before: Option<Place>,
-    places: Vec<Place>,
+    before: Option<PatternElement>,
+    elements: Vec<PatternElement>,
     /// The words that must stand after it, if any.
-    after: Option<Place>,
+    after: Option<PatternElement>,
     start: PhraseStart,
     end: PhraseEnd,
     facet: Facet,
@@ -52,7 +52,7 @@ enum PhraseEnd {
 }
 
 #[derive(Debug)]
-struct Place {
+struct PatternElement {
     /// Each a row of words.
     alternatives: Vec<Vec<&'static str>>,
     is_optional: bool,
@@ -110,7 +110,7 @@ impl Phrase {
     ) -> Self {
         let mut phrase = Self {
             before: None,
-            places: Vec::new(),
+            elements: Vec::new(),
             after: None,
             start: PhraseStart::Anywhere,
             end: PhraseEnd::Connection,
@@ -127,18 +127,18 @@ impl Phrase {
                     .strip_prefix('[')
                     .and_then(|word| word.strip_suffix(']'))
                 {
-                    Some(context) if phrase.places.is_empty() => {
-                        phrase.before = Some(Place::new(context, spellings));
+                    Some(context) if phrase.elements.is_empty() => {
+                        phrase.before = Some(PatternElement::new(context, spellings));
                     }
-                    Some(context) => phrase.after = Some(Place::new(context, spellings)),
-                    None => phrase.places.push(Place::new(word, spellings)),
+                    Some(context) => phrase.after = Some(PatternElement::new(context, spellings)),
+                    None => phrase.elements.push(PatternElement::new(word, spellings)),
                 },
             }
         }
         phrase
     }
 
-    /// The longest match of the phrase whose own words begin at this place; returns the place after them.
+    /// The longest match of the phrase whose own words begin at this position; returns the position after them.
     fn match_at(&self, words: &[QuestionWord], start: usize) -> Option<usize> {
         let begins = match self.start {
             PhraseStart::Anywhere => true,
@@ -148,8 +148,8 @@ impl Phrase {
         if !begins {
             return None;
         }
-        let stands_before = |place: &Place| {
-            let mut alternatives = place.alternatives.iter();
+        let stands_before = |element: &PatternElement| {
+            let mut alternatives = element.alternatives.iter();
             alternatives.any(|alternative| {
                 let begin = start.checked_sub(alternative.len());
                 begin.is_some_and(|begin| is_run(words, begin, alternative, false))
@@ -158,16 +158,16 @@ impl Phrase {
         if self
             .before
             .as_ref()
-            .is_some_and(|place| !stands_before(place))
+            .is_some_and(|element| !stands_before(element))
         {
             return None;
         }
-        match_places(&self.places, words, start, true, &|end| {
+        match_elements(&self.elements, words, start, true, &|end| {
             self.can_end(words, end)
         })
     }
 
-    /// Whether what stands from this place on may follow the phrase.
+    /// Whether what stands from this position on may follow the phrase.
     fn can_end(&self, words: &[QuestionWord], end: usize) -> bool {
         let Some(after) = &self.after else {
             return self.end.allows(words.get(end));
@@ -197,10 +197,10 @@ impl PhraseEnd {
     }
 }
 
-impl Place {
+impl PatternElement {
     fn new(text: &'static str, spellings: &'static str) -> Self {
         let required = text.strip_suffix('?');
-        let mut place = Self {
+        let mut element = Self {
             alternatives: Vec::new(),
             is_optional: required.is_some(),
         };
@@ -214,41 +214,41 @@ impl Place {
             let rows = listed
                 .split('|')
                 .map(|row| row.split('_').collect::<Vec<_>>());
-            place.alternatives.extend(rows);
+            element.alternatives.extend(rows);
         }
         // The longest alternative first, so that nothing of a phrase is left over.
-        place
+        element
             .alternatives
             .sort_by_key(|row| std::cmp::Reverse(row.len()));
-        place
+        element
     }
 }
 
-/// Matches the places of a phrase one after another; returns the place after them if `accepts` accepts it.
-fn match_places(
-    places: &[Place],
+/// Matches the elements of a phrase one after another; returns the position after them if `accepts` accepts it.
+fn match_elements(
+    elements: &[PatternElement],
     words: &[QuestionWord],
     at: usize,
     is_first: bool,
     accepts: &dyn Fn(usize) -> bool,
 ) -> Option<usize> {
-    let Some((place, rest)) = places.split_first() else {
+    let Some((element, rest)) = elements.split_first() else {
         return accepts(at).then_some(at);
     };
-    for alternative in &place.alternatives {
+    for alternative in &element.alternatives {
         if is_run(words, at, alternative, !is_first)
-            && let Some(end) = match_places(rest, words, at + alternative.len(), false, accepts)
+            && let Some(end) = match_elements(rest, words, at + alternative.len(), false, accepts)
         {
             return Some(end);
         }
     }
-    match place.is_optional {
-        true => match_places(rest, words, at, is_first, accepts),
+    match element.is_optional {
+        true => match_elements(rest, words, at, is_first, accepts),
         false => None,
     }
 }
 
-/// Whether these words stand at a place without punctuation between them, nor before them if they are `joined`.
+/// Whether these words stand at a position without punctuation between them, nor before them if they are `joined`.
 fn is_run(words: &[QuestionWord], at: usize, run: &[&str], joined: bool) -> bool {
     let Some(found) = words.get(at..at + run.len()) else {
         return false;
@@ -305,7 +305,7 @@ fn is_unambiguous(words: &[QuestionWord], phrase: &Range<usize>) -> bool {
         return false;
     }
     let first = &words[phrase.start];
-    let previous = phrase.start.checked_sub(1).map(|place| &words[place]);
+    let previous = phrase.start.checked_sub(1).map(|position| &words[position]);
     let Some(previous) = previous.filter(|_| !first.after_break) else {
         return true;
     };
