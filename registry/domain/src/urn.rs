@@ -28,10 +28,39 @@ pub fn urn_from_identifier(domain: &str, identifier: &str) -> Option<String> {
 }
 
 /// Candidate URNs for an agent, derived from its domain and name; it gets the first free one.
-pub fn candidate_urns(domain: &str, name: &str) -> impl Iterator<Item = String> {
-    let plain = format!("{PREFIX}{domain}:agents:{}", to_slug(name));
+pub fn candidate_urns(domain: &str, name: &str) -> impl Iterator<Item = String> + use<> {
+    numbered_urns(format!("{PREFIX}{domain}:agents:{}", to_slug(name)))
+}
+
+/// Candidate URNs under a company's authority for an agent of a host that cannot be proved. They contain the host: so
+/// no host takes the name of another one's agent, and no number tells how many agents of a name other hosts have.
+pub fn authority_candidate_urns(
+    authority: &str,
+    host: &str,
+    name: &str,
+) -> impl Iterator<Item = String> + use<> {
+    let (host, name) = (host_segments(host), to_slug(name));
+    numbered_urns(format!("{PREFIX}{authority}:hosts:{host}:{name}"))
+}
+
+fn numbered_urns(plain: String) -> impl Iterator<Item = String> + use<> {
     let numbered = plain.clone();
     once(plain).chain((2u32..).map(move |number| format!("{numbered}-{number}")))
+}
+
+/// A host and its port as segments of a URN. An IPv6 address is one segment, with hyphens instead of its colons.
+fn host_segments(host: &str) -> String {
+    let ipv6 = host.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let host = match ipv6 {
+        Some((address, port)) => format!("{}{port}", address.replace(':', "-")),
+        None => host.to_owned(),
+    };
+    let to_plain = |letter: char| match letter {
+        '.' | '_' | '-' | ':' => letter,
+        letter if letter.is_ascii_alphanumeric() => letter,
+        _ => '-',
+    };
+    host.chars().map(to_plain).collect()
 }
 
 /// A name as lower-case ASCII letters and digits with hyphens between words; `agent` if it contains none of them.
@@ -92,6 +121,27 @@ mod tests {
                 "urn:air:a.example:agents:travel-3"
             ]
         );
+    }
+
+    #[test]
+    fn a_host_is_part_of_the_urn_under_an_authority() {
+        for (host, expected) in [
+            ("travel.corp:8443", "travel.corp:8443"),
+            ("travel.corp", "travel.corp"),
+            ("10.0.0.5:8080", "10.0.0.5:8080"),
+            ("[fd00::1]:8443", "fd00--1:8443"),
+            ("[::1]", "--1"),
+            ("a_b.corp", "a_b.corp"),
+            ("odd!host:1", "odd-host:1"),
+        ] {
+            let urns: Vec<String> = authority_candidate_urns("agents.corp.example", host, "Travel")
+                .take(2)
+                .collect();
+            let first = format!("urn:air:agents.corp.example:hosts:{expected}:travel");
+            assert_eq!(urns, [first.clone(), format!("{first}-2")]);
+            let read = urn_from_identifier("agents.corp.example", &first);
+            assert_eq!(read, Some(first), "it fits the grammar");
+        }
     }
 
     #[test]

@@ -14,3 +14,4 @@ mod tests;
 pub mod tls;
 pub mod trace_export;
 pub mod upkeep;
+pub mod urn_authority;

@@ -47,6 +47,7 @@ use a2a_registry_store::{
 use data_encoding::BASE64;
 
 use crate::group_selection::check_no_deselected_groups;
+use crate::urn_authority::check_urn_authority;
 
 /// Environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN_VAR: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
@@ -85,6 +86,7 @@ pub async fn start_registry(
     let purpose = StartPurpose::Serve;
     let (context, rebuild) = assemble_context(config, clock, entropy, network, purpose).await?;
     check_no_deselected_groups(&context).await?;
+    check_urn_authority(&context).await?;
     if !context.store.is_postgres() {
         // No other process uses this database, so any lease belongs to a process that was killed. If a lease were
         // kept, its domain would wait minutes until the lease expires. This is the first write: if the file is not

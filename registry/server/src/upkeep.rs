@@ -1,10 +1,11 @@
-//! Background upkeep: derives cards of older builds again, deletes expired rows, reports damaged cards, and writes
-//! events of rejected sign-ins.
+//! Background upkeep: derives cards of older builds again, names agents under a new authority, deletes expired rows,
+//! reports damaged cards, and writes events of rejected sign-ins.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_registry_core::accounts::refusal_events::write_credential_refusal_events;
+use a2a_registry_core::admission::authority_urns::assign_missing_authority_urns;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::crawl::derivation::rederive_version_page;
 use a2a_registry_core::health::damaged_cards::report_damaged_cards;
@@ -34,6 +35,7 @@ pub(crate) fn start_upkeep(context: &Arc<AppContext>, cancel: CancellationToken)
         let damage_reports = run_damage_reports(&context, &cancel);
         tokio::join!(
             derivation,
+            name_vouched_agents(&context, &cancel),
             run_minutely_tasks(&context, &cancel),
             damage_reports
         );
@@ -51,6 +53,23 @@ async fn run_damage_reports(context: &AppContext, cancel: &CancellationToken) {
             () = cancel.cancelled() => {}
             () = tokio::time::sleep(RETRY_DELAY), if reported.is_err() => {}
             () = context.store.damaged_bodies().wait_for_next() => {}
+        }
+    }
+}
+
+/// Gives URNs under the company's authority to agents of hosts for which an admin vouched before it was set.
+async fn name_vouched_agents(context: &AppContext, cancel: &CancellationToken) {
+    while !cancel.is_cancelled() {
+        let Err(error) = assign_missing_authority_urns(context).await else {
+            return;
+        };
+        tracing::error!(
+            error = error.log_message(),
+            "agents could not be named under ard.authority; retrying later"
+        );
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = tokio::time::sleep(RETRY_DELAY) => {}
         }
     }
 }

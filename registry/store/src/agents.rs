@@ -15,6 +15,7 @@ use super::bulk_rows::{MAX_BOUND_VALUES, is_storable_text, lock_for_update};
 use super::entity::queries::{page_after, rows_where_in};
 use super::entity::{agent, domain, hold, proof};
 use super::owner_vouches::host_and_parents;
+use super::urn_authorities;
 use super::{Executor, StoreError, StoredEnum, WriteTransaction};
 
 /// The agents with these ids, in no order; locked until the write ends if `db` is a write.
@@ -55,6 +56,7 @@ pub async fn agents_of_account(
         .await?)
 }
 
+/// The agent with this URN: its own, or the one that it has under a company's authority.
 pub async fn agent_by_urn(
     db: &impl Executor,
     urn: &str,
@@ -62,17 +64,20 @@ pub async fn agent_by_urn(
     if !is_storable_text(urn) {
         return Ok(None);
     }
+    let has_urn = Condition::any()
+        .add(agent::Column::Urn.eq(urn))
+        .add(agent::Column::AuthorityUrn.eq(urn));
     Ok(agent::Entity::find()
-        .filter(agent::Column::Urn.eq(urn))
+        .filter(has_urn)
         .one(db.connection())
         .await?)
 }
 
 /// The domains among these about which a registry that only repeats the catalogs of others must show nothing. These
 /// are domains that an owner has or had proved, directly or by a parent's record for all hosts below it, because this
-/// registry knows all their names, assigned or not; domains that have opted out; and domains with an agent that is
-/// rejected, on hold, retired or not public. An undecided agent hides nothing, because anyone who may register can
-/// name any domain.
+/// registry knows all their names, assigned or not; domains that have opted out; domains with an agent that is
+/// rejected, on hold, retired or not public; and authorities under which this registry has named agents. An undecided
+/// agent hides nothing, because anyone who may register can name any domain.
 pub async fn undisclosed_domains(
     db: &impl Executor,
     names: &HashSet<String>,
@@ -122,6 +127,7 @@ pub async fn undisclosed_domains(
             .await?;
         undisclosed.extend(proved_or_opted_out.into_iter().chain(hidden));
         undisclosed.extend(domains_in_proved_zones(db, chunk).await?);
+        undisclosed.extend(urn_authorities::used_authorities(db, chunk).await?);
     }
     Ok(undisclosed)
 }
@@ -155,19 +161,20 @@ async fn domains_in_proved_zones(
     Ok(below.map(|name| (*name).to_owned()).collect())
 }
 
-/// The URNs of a domain's agents, retired ones included.
+/// The URNs of a domain's agents, retired ones included: their own, and those under a company's authority.
 pub async fn agent_urns_by_domain(
     db: &impl Executor,
     domain: &str,
 ) -> Result<Vec<String>, StoreError> {
-    Ok(agent::Entity::find()
+    let urns: Vec<(Option<String>, Option<String>)> = agent::Entity::find()
         .select_only()
-        .column(agent::Column::Urn)
+        .columns([agent::Column::Urn, agent::Column::AuthorityUrn])
         .filter(agent::Column::Domain.eq(domain))
-        .filter(agent::Column::Urn.is_not_null())
         .into_tuple()
         .all(db.connection())
-        .await?)
+        .await?;
+    let urns = urns.into_iter().flat_map(|(own, under)| [own, under]);
+    Ok(urns.flatten().collect())
 }
 
 /// The agents of these domains that are not retired, oldest first; locked until the write ends if `db` is a write.

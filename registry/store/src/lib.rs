@@ -45,6 +45,7 @@ pub mod settings;
 mod sqlite_file;
 pub mod statements;
 mod stored_enum;
+pub mod urn_authorities;
 pub mod vectors;
 pub mod versions;
 pub mod visit_leases;

@@ -160,6 +160,7 @@ impl WriteTransaction {
         self.pending_changes.mark_domains([row.id]);
         let rows = domain::Entity::update_many()
             .set(domain::ActiveModel {
+                scheme: Set(row.scheme.clone()),
                 state: Set(row.state.clone()),
                 generation: Set(row.generation),
                 generation_since: Set(row.generation_since),

@@ -138,30 +138,15 @@ pub async fn update_agent_coverage(
     let newest_coverage = newest.map_or(CoverageLevel::Nomination, |id| {
         coverage_state.version_coverage(id)
     });
-    if row.is_domain_proved()
-        && state.agent.urn.is_none()
-        && let Some(name) = newest_card_name(write, &state.agent).await?
-    {
-        let id = state.agent.id;
-        let agent_sources = coverage_state
-            .sources
-            .iter()
-            .filter(|source| source.agent_id == Some(id));
-        let identifiers: Vec<&str> = agent_sources
-            .filter_map(|source| coverage_state.own_catalog_entry_identifier(source))
-            .collect();
-        let identifiers = identifiers.into_iter();
-        urn::assign_urn(
-            write,
-            change_set,
-            state,
-            row,
-            identifiers,
-            &name,
-            newest_coverage,
-        )
-        .await?;
-    }
+    name_agent(
+        context,
+        write,
+        change_set,
+        coverage_state,
+        state,
+        newest_coverage,
+    )
+    .await?;
     let approved = state.agent.approved_version;
     let nominated =
         approved.is_some_and(|id| coverage_state.version_coverage(id) == CoverageLevel::Nomination);
@@ -173,6 +158,55 @@ pub async fn update_agent_coverage(
     }
     redecide_pending_version(context, write, change_set, state, SYSTEM_ACTOR).await?;
     update_policy_hold(context, write, change_set, state).await
+}
+
+/// Gives an agent the URNs that it may have now.
+async fn name_agent(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
+    coverage_state: &DomainCoverageState<'_>,
+    state: &mut AgentChangeState,
+    newest_coverage: CoverageLevel,
+) -> Result<()> {
+    let row = coverage_state.domain;
+    let is_named = !urn::lacks_own_urn(&state.agent, row)
+        && !urn::lacks_authority_urn(&context.config().ard, &state.agent, row);
+    if is_named {
+        return Ok(());
+    }
+    let Some(name) = newest_card_name(write, &state.agent).await? else {
+        return Ok(());
+    };
+    let id = state.agent.id;
+    let agent_sources = coverage_state
+        .sources
+        .iter()
+        .filter(|source| source.agent_id == Some(id));
+    let identifiers: Vec<&str> = agent_sources
+        .filter_map(|source| coverage_state.own_catalog_entry_identifier(source))
+        .collect();
+    let identifiers = identifiers.into_iter();
+    urn::assign_urn(
+        write,
+        change_set,
+        state,
+        row,
+        identifiers,
+        &name,
+        newest_coverage,
+    )
+    .await?;
+    urn::assign_authority_urn(
+        context,
+        write,
+        change_set,
+        state,
+        row,
+        &name,
+        newest_coverage,
+    )
+    .await
 }
 
 /// Separates the sources of an agent that differ in coverage: those with the highest level keep the agent, and the

@@ -1,6 +1,7 @@
 //! Admission: the coverage of an agent's sources, and the decision on its card.
 
 pub mod agent_redecision;
+pub mod authority_urns;
 pub mod change_class;
 pub mod coverage;
 pub mod coverage_updates;

@@ -4,19 +4,21 @@ use std::collections::HashSet;
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::urn::{candidate_urns, urn_from_identifier};
-use a2a_registry_store::entity::domain;
+use a2a_registry_domain::urn::{authority_candidate_urns, candidate_urns, urn_from_identifier};
+use a2a_registry_store::entity::{agent, domain};
 use a2a_registry_store::{WriteTransaction, agents};
 use serde_json::json;
 
 use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::SYSTEM_ACTOR;
+use crate::config::ArdConfig;
+use crate::context::AppContext;
 use crate::error::Result;
 
-/// Gives an agent its URN: its identifier in the domain's own catalog, else one derived from its name. The agent keeps
-/// the URN forever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not verified, or
-/// if the verification does not cover the card. The caller has locked the domain's row.
+/// Gives an agent its own URN: its identifier in the domain's own catalog, else one derived from its name. The agent
+/// keeps the URN forever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not
+/// verified, or if the verification does not cover the card. The caller has locked the domain's row.
 pub async fn assign_urn<'i>(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
@@ -26,22 +28,86 @@ pub async fn assign_urn<'i>(
     name: &str,
     coverage_level: CoverageLevel,
 ) -> Result<()> {
-    if state.agent.urn.is_some()
-        || !row.is_domain_proved()
-        || coverage_level != CoverageLevel::Covered
-    {
+    if !lacks_own_urn(&state.agent, row) || coverage_level != CoverageLevel::Covered {
         return Ok(());
     }
-    let taken: HashSet<String> = agents::agent_urns_by_domain(write, &row.name)
-        .await?
-        .into_iter()
+    let own: Vec<String> = identifiers
+        .filter_map(|identifier| urn_from_identifier(&row.name, identifier))
         .collect();
-    let own = identifiers.filter_map(|identifier| urn_from_identifier(&row.name, identifier));
-    let free = |urn: &String| !taken.contains(urn) && !change_set.has_agent_with_urn(urn);
-    let urn = own.chain(candidate_urns(&row.name, name)).find(free);
+    let candidates = own.into_iter().chain(candidate_urns(&row.name, name));
+    let urn = find_free_urn(write, change_set, row, candidates).await?;
     let data = json!({"urn": urn});
     state.agent.urn = urn;
     change_set.put_agent(&state.agent);
     change_set.add_agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM_ACTOR, data);
     Ok(())
+}
+
+/// Gives an agent of a host that cannot be proved a URN under the company's authority, if an admin vouches for the host
+/// and the card is not merely nominated. The agent keeps it forever, also beside a URN of its own. The caller has
+/// locked the domain's row.
+pub async fn assign_authority_urn(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
+    state: &mut AgentChangeState,
+    row: &domain::Model,
+    name: &str,
+    coverage_level: CoverageLevel,
+) -> Result<()> {
+    let config = context.config();
+    if !lacks_authority_urn(&config.ard, &state.agent, row) || !coverage_level.is_admitted() {
+        return Ok(());
+    }
+    let authority = config.ard.authority.as_str();
+    let candidates = authority_candidate_urns(authority, &row.name, name);
+    let urn = find_free_urn(write, change_set, row, candidates).await?;
+    let data = json!({"urn": urn, "authority": authority});
+    state.agent.authority = Some(authority.to_owned());
+    state.agent.authority_urn = urn;
+    change_set.put_agent(&state.agent);
+    change_set.add_agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM_ACTOR, data);
+    Ok(())
+}
+
+/// Whether an agent has no URN of its own, and gets one if a proof covers its card.
+pub fn lacks_own_urn(agent: &agent::Model, row: &domain::Model) -> bool {
+    agent.urn.is_none() && row.is_domain_proved()
+}
+
+/// Whether an agent has no URN at all, and gets one under the company's authority if its card is not merely nominated.
+/// A host with the authority's own name gets none: its agents would be taken for those of the proved domain.
+pub fn lacks_authority_urn(config: &ArdConfig, agent: &agent::Model, row: &domain::Model) -> bool {
+    agent.current_urn().is_none() && is_named_by_authority(config, row)
+}
+
+/// Whether the agents of a domain get URNs under the company's authority.
+pub fn is_named_by_authority(config: &ArdConfig, row: &domain::Model) -> bool {
+    !config.authority.is_empty()
+        && row.is_only_vouched()
+        && !row.can_be_proved()
+        && row.name != config.authority
+}
+
+/// The first of these URNs that no agent has or had.
+async fn find_free_urn(
+    write: &WriteTransaction,
+    change_set: &ChangeSet<'_>,
+    row: &domain::Model,
+    candidates: impl Iterator<Item = String>,
+) -> Result<Option<String>> {
+    let taken: HashSet<String> = agents::agent_urns_by_domain(write, &row.name)
+        .await?
+        .into_iter()
+        .collect();
+    for urn in candidates {
+        if taken.contains(&urn) || change_set.has_agent_with_urn(&urn) {
+            continue;
+        }
+        // An agent of another domain has it if that domain's agents were named under this one.
+        if agents::agent_by_urn(write, &urn).await?.is_none() {
+            return Ok(Some(urn));
+        }
+    }
+    Ok(None)
 }

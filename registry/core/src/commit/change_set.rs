@@ -109,7 +109,7 @@ impl<'a> ChangeSet<'a> {
     /// Whether an agent in this change set has this URN.
     pub fn has_agent_with_urn(&self, urn: &str) -> bool {
         let mut agents = self.agents.values();
-        agents.any(|agent| agent.urn.as_deref() == Some(urn))
+        agents.any(|agent| agent.has_urn(urn))
     }
 
     /// Writes this agent's row, without an event. Callers learn of changes only by events.

@@ -25,17 +25,21 @@ pub async fn lock_domain_with_dependents(
     context: &AppContext,
     known_domain: &domain::Model,
 ) -> Result<(WriteTransaction, domain::Model, Vec<domain::Model>), AppError> {
-    let origin = known_domain.domain_origin();
+    // A proof makes a host that was registered over plain http one of port 443.
+    let origins = [
+        known_domain.domain_origin(),
+        format!("https://{}", known_domain.name),
+    ];
     loop {
         let write = context.store.begin_write().await?;
-        let mut ids = dependent_domain_ids(&write, &origin, known_domain).await?;
+        let mut ids = dependent_domain_ids(&write, &origins, known_domain).await?;
         ids.push(known_domain.id);
         let mut followers = registrants::lock_domains(&write, &ids).await?;
         let position = followers.iter().position(|row| row.id == known_domain.id);
         let position = position.ok_or_else(|| AppError::no_domain(&known_domain.name))?;
         // Ingest locks the domain that a redirect leads to, so no follower can be added after this. One that was added
         // during the wait would be locked out of order.
-        let now = dependent_domain_ids(&write, &origin, known_domain).await?;
+        let now = dependent_domain_ids(&write, &origins, known_domain).await?;
         if now.iter().all(|id| ids.contains(id)) {
             let row = followers.remove(position);
             return Ok((write, row, followers));
@@ -45,10 +49,13 @@ pub async fn lock_domain_with_dependents(
 
 async fn dependent_domain_ids(
     write: &WriteTransaction,
-    origin: &str,
+    origins: &[String],
     known_domain: &domain::Model,
 ) -> Result<Vec<i64>, AppError> {
-    let mut ids = registrants::domain_ids_by_answering_origin(write, origin).await?;
+    let mut ids = Vec::new();
+    for origin in origins {
+        ids.extend(registrants::domain_ids_by_answering_origin(write, origin).await?);
+    }
     ids.extend(owner_vouches::related_vouched_domain_ids(write, &known_domain.name).await?);
     Ok(ids)
 }

@@ -2,6 +2,8 @@
 
 use a2a_registry_api::Verification;
 use a2a_registry_domain::role::Permission;
+use a2a_registry_store::domains::live_sources_by_domain;
+use a2a_registry_store::entity::domain;
 
 use crate::context::AppContext;
 use crate::domains::actions::find_visible_domain;
@@ -10,9 +12,11 @@ use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
 use crate::ownership::challenges::ensure_challenges;
 use crate::ownership::is_provable_domain;
+use crate::ownership::urn_authority::{is_urn_authority, reserved_authority_error};
 use crate::ownership::verify::{
     build_domain_check_request, enforce_failed_check_limit, record_domain_check, run_domain_check,
 };
+use crate::sources::https_origin;
 use crate::visibility::caller::Caller;
 
 /// Checks the caller's proofs of a domain now, or for a curator those of all accounts. The request is refused after
@@ -24,11 +28,16 @@ pub async fn domain_verify(
 ) -> Result<Verification> {
     let account = caller.require_permission(Permission::Register)?;
     let row = find_visible_domain(context, caller, domain).await?;
-    if !is_provable_domain(&row) {
+    if !is_provable_domain(&row) && !is_served_over_tls(context, &row).await? {
         return Err(AppError::conflict(format!(
             "{} cannot be proved: only a host name on port 443 can. An admin can vouch for it.",
             row.name
         )));
+    }
+    if !caller.has_permission(Permission::Curate)
+        && is_urn_authority(context, &context.store, &row.name).await?
+    {
+        return Err(reserved_authority_error(&row.name));
     }
     enforce_failed_check_limit(context, account, &row).await?;
     // A curator checks the proofs of others and makes no claim.
@@ -44,4 +53,16 @@ pub async fn domain_verify(
         domain: domain_view(context, caller, row.id).await?,
         checks: checks.iter().map(proof_check_view).collect(),
     })
+}
+
+/// Whether a host name that was registered over plain http has been registered over https too. A proof makes it a domain
+/// of port 443, and what it serves over plain http a nomination.
+async fn is_served_over_tls(context: &AppContext, row: &domain::Model) -> Result<bool> {
+    if !row.has_plain_host_name() {
+        return Ok(false);
+    }
+    let origin = https_origin(&row.name).map(String::from);
+    let sources = live_sources_by_domain(&context.store, &[row.id]).await?;
+    let mut sources = sources.iter();
+    Ok(origin.is_some_and(|origin| sources.any(|source| source.url.starts_with(&origin))))
 }

@@ -28,6 +28,7 @@ use crate::commit::publish::commit_and_publish;
 use crate::context::AppContext;
 use crate::error::Result;
 use crate::ownership::proofs::update_proofs;
+use crate::ownership::urn_authority::permitted_claims;
 use crate::ownership::{DomainCheckResult, ProofResult};
 use crate::signatures::pins::pin_newest_keys;
 use crate::visibility::is_catalog_authority;
@@ -165,9 +166,14 @@ pub async fn update_domain_ownership(
         .iter()
         .filter_map(to_ownership_claim)
         .collect();
+    let claims = permitted_claims(context, write, &row.name, claims).await?;
     let (old_state, owner) = (row.state()?, row.owner_id);
     let methods = row.proof_methods.clone();
     let ownership = set_ownership(row, old_state, &claims, change_set.now());
+    if row.owner_id.is_some() {
+        // A proof is of the host name on port 443, also where the host was registered over plain http.
+        row.scheme = "https".to_owned();
+    }
     write.set_domain_ownership(row).await?;
     let is_same = (old_state, owner) == (ownership.state, ownership.owner);
     if is_same && methods == row.proof_methods {

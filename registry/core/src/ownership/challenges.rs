@@ -20,15 +20,21 @@ use crate::sources::https_origin;
 
 /// Whether a domain can be proved, which requires a host name on port 443 (docs/ownership.md#proofs).
 pub fn is_provable_domain(row: &domain::Model) -> bool {
-    row.scheme == "https"
-        && !row.name.contains(':')
-        && row.name.parse::<std::net::IpAddr>().is_err()
+    row.can_be_proved()
 }
 
 /// Explains why a domain has no challenges, and what to do instead; `None` if it can be proved.
 pub fn challenge_unavailable_reason(row: &domain::Model) -> Option<String> {
     if is_provable_domain(row) {
         return None;
+    }
+    if row.has_plain_host_name() {
+        return Some(format!(
+            "{} was registered over plain http, which cannot be proved. Publish the card over https on port 443, \
+             register it there, and run `a2a-registry domain verify {0}`, or ask an admin of this registry to vouch \
+             for it: `a2a-registry domain vouch {0}`. With `--owner NAME` the admin vouches for an account as its owner.",
+            row.name
+        ));
     }
     Some(format!(
         "{} cannot be proved: only a host name on port 443 over https can, by a record or a file. Publish the card on \

@@ -12,6 +12,7 @@ pub mod opt_out_lookup;
 pub mod owner_change;
 pub mod owner_vouches;
 pub mod proofs;
+pub mod urn_authority;
 pub mod verify;
 
 use a2a_registry_domain::ownership::{DomainState, Method, ProofOutcome};

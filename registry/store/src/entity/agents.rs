@@ -13,6 +13,11 @@ pub mod agent {
         pub slot: String,
         /// Assigned with the first proof of the domain.
         pub urn: Option<String>,
+        /// The company's domain in [`Self::authority_urn`].
+        pub authority: Option<String>,
+        /// Assigned with an admin's vouch for a host that cannot be proved, under the company's authority. It stays when
+        /// [`Self::urn`] takes its place.
+        pub authority_urn: Option<String>,
         pub lifecycle: StoredEnum<Lifecycle>,
         /// A `Deprecation` as JSON, from the last time the agent was deprecated.
         pub deprecation: Option<String>,
@@ -67,6 +72,8 @@ pub mod agent {
                 domain,
                 slot,
                 urn: None,
+                authority: None,
+                authority_urn: None,
                 lifecycle: Lifecycle::Pending.into(),
                 deprecation: None,
                 visibility: Visibility::Public.into(),
@@ -96,6 +103,23 @@ pub mod agent {
                 updated_at: now,
                 retired_at: None,
             }
+        }
+
+        /// The URN that identifies the agent now: its own, or the company's while its domain was never proved.
+        pub fn current_urn(&self) -> Option<&str> {
+            self.urn.as_deref().or(self.authority_urn.as_deref())
+        }
+
+        /// The URN that identified it until its domain was proved, and still leads to it.
+        pub fn former_urn(&self) -> Option<&str> {
+            let former = self.authority_urn.as_deref();
+            former.filter(|_| self.urn.is_some())
+        }
+
+        pub fn has_urn(&self, urn: &str) -> bool {
+            [&self.urn, &self.authority_urn]
+                .into_iter()
+                .any(|one| one.as_deref() == Some(urn))
         }
     }
 

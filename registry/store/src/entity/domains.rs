@@ -81,6 +81,21 @@ pub mod domain {
             self.vouched_reason = None;
         }
 
+        /// Whether it can be proved, which requires a host name on port 443 (docs/ownership.md#proofs).
+        pub fn can_be_proved(&self) -> bool {
+            self.scheme == "https" && self.has_plain_host_name()
+        }
+
+        /// Whether its name is a host name on its scheme's own port.
+        pub fn has_plain_host_name(&self) -> bool {
+            !self.name.contains(':') && self.name.parse::<std::net::IpAddr>().is_err()
+        }
+
+        /// Whether an admin vouches for the host and no account has proved it.
+        pub fn is_only_vouched(&self) -> bool {
+            self.state == DomainState::Verified && self.owner_id.is_none()
+        }
+
         /// Whether its owner has proved it by a record or a file. An operator's vouch does not count.
         pub fn is_domain_proved(&self) -> bool {
             self.state == DomainState::Verified && self.owner_id.is_some()

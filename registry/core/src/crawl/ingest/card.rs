@@ -85,7 +85,7 @@ pub async fn ingest_card(
     if card.keys_rotated {
         hold_for_changed_key(write, change_set, &mut state).await?;
     }
-    assign_agent_urn(write, batch, change_set, &mut state, &card).await?;
+    assign_agent_urns(context, write, batch, change_set, &mut state, &card).await?;
     batch.add_agent(state);
     Ok(is_new)
 }
@@ -122,8 +122,9 @@ async fn ingest_repeated_card(
     redecide_repeated_version(context, write, batch, change_set, state, card, has_error).await
 }
 
-/// Gives an agent its URN by its card, domain and catalog entries, if it may have one.
-async fn assign_agent_urn(
+/// Gives an agent the URNs that it may have by its card, domain and catalog entries.
+async fn assign_agent_urns(
+    context: &AppContext,
     write: &WriteTransaction,
     batch: &IngestBatch,
     change_set: &mut ChangeSet<'_>,
@@ -142,6 +143,16 @@ async fn assign_agent_urn(
         state,
         domain,
         identifiers,
+        name,
+        coverage_level,
+    )
+    .await?;
+    urn::assign_authority_urn(
+        context,
+        write,
+        change_set,
+        state,
+        domain,
         name,
         coverage_level,
     )
