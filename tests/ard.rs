@@ -1,6 +1,7 @@
 //! ARD: the registry's operations and catalog as clients see them, over real sockets, with agents of proved domains.
 
 mod api;
+mod authority;
 mod client;
 mod federation;
 mod surfaces;

@@ -3,6 +3,7 @@
 //! The registry's own fetcher checks the proofs; only the name server and the clock are scripted.
 
 mod approval;
+mod authority_urns;
 mod bulk;
 mod coverage;
 mod dispute;

@@ -333,6 +333,9 @@ async fn a_peer_that_lies_harms_nothing() {
             result("urn:air:script.agents-test.com:agents:x", json!({"url": "javascript:alert(1)"})),
             result("urn:air:other.agents-test.com:agents:x", json!({"trustManifest": {"identity": "did:web:victim.agents-test.com"}})),
             result("urn:air:127.0.0.1:agents:x", json!({})),
+            // Names under the authority of this registry, of an agent that has one or not.
+            result("urn:air:company.agents-test.com:hosts:10.0.0.9:x", json!({})),
+            result("urn:air:company.agents-test.com:agents:x", json!({"source": "https://company.agents-test.com/ard"})),
             json!("text"), json!(null), json!({"identifier": 7}),
             result(honest, json!({
                 "score": "high",
@@ -355,6 +358,7 @@ async fn a_peer_that_lies_harms_nothing() {
         config.governance.deny_domains = vec![a2a_registry_domain::admission_rules::DomainPattern(
             "denied.agents-test.com".into(),
         )];
+        config.ard.authority = "company.agents-test.com".into();
     })
     .await;
     for who in &registry.identities {

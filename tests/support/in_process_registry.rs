@@ -44,7 +44,7 @@ use super::cached_agent_check::agent_show_checked;
 use super::clock::ManualClock;
 use super::database::store_options;
 use super::polling::eventually;
-use super::setup::{ADMIN_TOKEN, RegistrySetup, build_registry};
+use super::setup::{ADMIN_TOKEN, RegistrySetup, build_registry, try_build_registry};
 use super::static_resolver::StaticResolver;
 
 pub use super::simulated_visits::{
@@ -168,21 +168,25 @@ impl InProcessRegistry {
             setup,
             ..
         } = self;
-        assert_eq!(
-            Arc::strong_count(&app),
-            1,
-            "the registry is still referenced"
-        );
-        drop(app);
-        // A child process that another test is just starting holds a copy of the locks until its own program begins.
-        let file = store_options(config.store.database.reveal()).sqlite_file();
-        let folder = &config.store.data_dir;
-        eventually("the locks are released", async || {
-            DataDir::open(folder, file.as_deref()).ok()
-        })
-        .await;
+        await_process_end(app, &config).await;
         configure(&mut config);
         Self::build(config, clock, names, setup).await
+    }
+
+    /// Ends the process, and returns why another one with that configuration does not start on its data.
+    pub async fn start_refusal(self, configure: impl FnOnce(&mut Config)) -> String {
+        let Self {
+            app,
+            clock,
+            resolver: names,
+            mut config,
+            setup: _setup,
+            ..
+        } = self;
+        await_process_end(app, &config).await;
+        configure(&mut config);
+        let refused = try_build_registry(&config, clock, names).await;
+        refused.unwrap_err().to_string()
     }
 
     /// Advances the clock.
@@ -609,6 +613,23 @@ impl InProcessRegistry {
             }
         }
     }
+}
+
+/// Drops the application of a process, and waits until its locks are released.
+async fn await_process_end(app: Arc<AppContext>, config: &Config) {
+    assert_eq!(
+        Arc::strong_count(&app),
+        1,
+        "the registry is still referenced"
+    );
+    drop(app);
+    // A child process that another test is just starting holds a copy of the locks until its own program begins.
+    let file = store_options(config.store.database.reveal()).sqlite_file();
+    let folder = &config.store.data_dir;
+    eventually("the locks are released", async || {
+        DataDir::open(folder, file.as_deref()).ok()
+    })
+    .await;
 }
 
 fn names_except_retired<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {

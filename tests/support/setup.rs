@@ -8,6 +8,7 @@ use std::sync::Arc;
 use a2a_crawler::Clock;
 use a2a_crawler::dns::Resolver;
 use a2a_registry_core::config::Config;
+use a2a_registry_core::error::StartError;
 use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_server::startup::{StartupResult, start_registry};
@@ -184,10 +185,17 @@ pub async fn build_registry(
     clock: Arc<dyn Clock>,
     resolver: Arc<dyn Resolver>,
 ) -> StartupResult {
+    try_build_registry(config, clock, resolver).await.unwrap()
+}
+
+/// Like [`build_registry`], for a start that may be refused.
+pub async fn try_build_registry(
+    config: &Config,
+    clock: Arc<dyn Clock>,
+    resolver: Arc<dyn Resolver>,
+) -> Result<StartupResult, StartError> {
     super::install_tls();
     let entropy = Arc::new(SystemEntropy::default());
     let network = NetworkAccess::with_resolver(config, Arc::clone(&clock), resolver).unwrap();
-    start_registry(config.clone(), clock, entropy, network, Some(ADMIN_TOKEN))
-        .await
-        .unwrap()
+    start_registry(config.clone(), clock, entropy, network, Some(ADMIN_TOKEN)).await
 }

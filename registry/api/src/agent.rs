@@ -33,6 +33,10 @@ pub struct Agent {
     /// The members of the agent in a list.
     #[serde(flatten)]
     pub hit: Hit,
+    /// URN under the company's authority that the agent had before its domain was proved, and that still leads to it;
+    /// absent for all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_urn: Option<String>,
     /// The card in the registry's own form, which is the same for every protocol version.
     #[schema(value_type = Object)]
     pub card: a2a_card::AgentCard,

@@ -19,7 +19,7 @@ use super::limits;
 pub struct Summary {
     /// Id of the agent in this registry.
     pub id: Uuid,
-    /// URN of the agent; null until its domain is proved.
+    /// URN of the agent; null until its domain is proved, or an admin vouches for its host and the company names it.
     pub urn: Option<String>,
     /// Name from the card.
     pub name: String,

@@ -371,6 +371,7 @@ fn agent_fields(agent: &Agent) -> Vec<(&'static str, String)> {
         ("name", summary.name.clone()),
         ("id", summary.id.to_string()),
         ("urn", text(&summary.urn)),
+        ("former urn", text(&agent.former_urn)),
         ("description", text(&summary.description)),
         ("version", text(&summary.version)),
         ("provider", provider.unwrap_or_default()),

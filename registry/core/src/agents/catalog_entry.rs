@@ -14,6 +14,8 @@ use crate::config::Config;
 
 /// The path of an attribute that every entry has and nothing else has.
 const ENTRY_ATTRIBUTE: &str = "entry";
+/// The path of the URN by which an entry was identified before; only retrieval finds an entry by it.
+pub const FORMER_IDENTIFIER_ATTRIBUTE: &str = "identifier.former";
 /// The path of lower-case names, by which lists are filtered.
 pub const LOWERCASE_NAME_ATTRIBUTE: &str = "displayName.lower";
 /// The prefix of identifiers in catalogs.
@@ -40,6 +42,8 @@ pub struct AgentExcerpt<'a> {
     version: Option<Cow<'a, str>>,
     #[serde(borrow)]
     provider: Option<ProviderExcerpt<'a>>,
+    #[serde(borrow)]
+    domain: Cow<'a, str>,
     #[serde(borrow)]
     interfaces: Vec<InterfaceExcerpt<'a>>,
     capabilities: CapabilitiesExcerpt,
@@ -113,7 +117,8 @@ impl AgentExcerpt<'_> {
         serde_json::from_slice(hit).ok()
     }
 
-    /// The entry of the agent; `None` if it has no catalog URN, which only agents of verified domains get.
+    /// The entry of the agent; `None` if it has no catalog URN, which only agents of verified domains get. Under the
+    /// company's authority it claims nothing about the agent's domain.
     pub fn to_catalog_entry(&self) -> Option<Entry> {
         let urn = self.urn.as_deref()?;
         let publisher = urn_publisher(urn)?;
@@ -123,7 +128,9 @@ impl AgentExcerpt<'_> {
             let last = urn.rsplit(':').next().unwrap_or(urn);
             entry.display_name = last.chars().take(MAX_NAME_CHARS).collect();
         }
-        if is_publisher_domain(publisher) {
+        if publisher != self.domain {
+            entry.publisher = authority_publisher(publisher);
+        } else if is_publisher_domain(publisher) {
             entry.trust_manifest = self.has_covering_proof().then(|| TrustManifest {
                 identity: did_web_identifier(publisher),
                 identity_type: Some("did".to_owned()),
@@ -206,6 +213,24 @@ impl AgentExcerpt<'_> {
         }
         metadata
     }
+}
+
+/// The entry of an agent under the URN that it had before its domain was proved, which names the company's authority.
+pub fn with_former_urn(entry: Entry, urn: &str) -> Entry {
+    Entry {
+        identifier: urn.to_owned(),
+        publisher: urn_publisher(urn).and_then(authority_publisher),
+        trust_manifest: None,
+        ..entry
+    }
+}
+
+/// The publisher of an entry under the company's authority. The card has no say in its name.
+fn authority_publisher(authority: &str) -> Option<Publisher> {
+    is_publisher_domain(authority).then(|| Publisher {
+        identifier: did_web_identifier(authority),
+        display_name: authority.to_owned(),
+    })
 }
 
 /// The attributes of an entry that the index stores beside the facets, for filters and counts.

@@ -14,7 +14,9 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::admission::policy_subject::{agent_labels, deduplicate, provider_organization};
-use crate::agents::catalog_entry::{AgentExcerpt, catalog_entry_attributes};
+use crate::agents::catalog_entry::{
+    AgentExcerpt, FORMER_IDENTIFIER_ATTRIBUTE, catalog_entry_attributes,
+};
 use crate::agents::duplicates;
 use crate::agents::hit_limits::truncate_summary;
 use crate::agents::hit_members::{mark_hidden_hit_members, mark_hidden_skill_members};
@@ -31,7 +33,7 @@ pub fn build_agent_summary(context: &AppContext, record: &AgentRecord) -> Summar
     let links = build_agent_links(context, record);
     Summary {
         id: agent.id,
-        urn: agent.urn.clone(),
+        urn: agent.current_urn().map(str::to_owned),
         name: card.name.clone(),
         description: card.description.clone(),
         version: card.version.clone(),
@@ -120,16 +122,19 @@ pub fn build_agent_document(
     let catalog_entry = AgentExcerpt::parse(&whole).and_then(|agent| agent.to_catalog_entry());
     let (hit, skills) = render_hit_and_skills(card, summary)?;
     let entry_json = catalog_entry.as_ref().map(to_json_bytes).transpose()?;
+    let mut attributes = catalog_entry
+        .as_ref()
+        .map(catalog_entry_attributes)
+        .unwrap_or_default();
+    let former = record.agent.former_urn();
+    attributes.extend(former.map(|urn| (FORMER_IDENTIFIER_ATTRIBUTE.to_owned(), urn.to_owned())));
     Ok(AgentDocument {
         id: record.agent.id,
         identifier: catalog_entry
             .as_ref()
             .map(|entry| entry.identifier.clone())
             .unwrap_or_default(),
-        attributes: catalog_entry
-            .as_ref()
-            .map(catalog_entry_attributes)
-            .unwrap_or_default(),
+        attributes,
         catalog_entry: entry_json.unwrap_or_default(),
         hit,
         name: card.name.clone(),
@@ -223,7 +228,8 @@ fn agent_lookup_keys(record: &AgentRecord) -> Vec<String> {
         format!("host:{}", record.agent.domain),
         name_lookup_key(&record.card.name),
     ];
-    keys.extend(record.agent.urn.iter().map(|urn| format!("urn:{urn}")));
+    let urns = [record.agent.current_urn(), record.agent.former_urn()];
+    keys.extend(urns.into_iter().flatten().map(|urn| format!("urn:{urn}")));
     let mut urls: Vec<String> = record
         .card
         .interfaces

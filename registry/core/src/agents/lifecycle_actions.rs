@@ -129,7 +129,7 @@ async fn resolve_replacement_agent(
         }
         Err(error) => return Err(error),
     };
-    if row.id.to_string() == agent || row.urn.as_deref() == Some(agent) {
+    if row.id.to_string() == agent || row.has_urn(agent) {
         let detail = "an agent cannot be its own replacement";
         return Err(AppError::invalid("/replacement", detail));
     }

@@ -82,6 +82,7 @@ pub async fn build_cacheable_agent_view(
             summary: build_agent_summary(context, record),
             matched: Match::default(),
         },
+        former_urn: record.agent.former_urn().map(str::to_owned),
         assumed_url: assumed_agent_url(record),
         security: security_sentences(&record.card),
         signature_verdict: record.signature_verdict(),

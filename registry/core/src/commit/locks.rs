@@ -26,10 +26,10 @@ pub async fn lock_domain_with_dependents(
     known_domain: &domain::Model,
 ) -> Result<(WriteTransaction, domain::Model, Vec<domain::Model>), AppError> {
     // A proof makes a host that was registered over plain http one of port 443.
-    let origins = [
-        known_domain.domain_origin(),
-        format!("https://{}", known_domain.name),
-    ];
+    let mut origins = vec![known_domain.domain_origin()];
+    if known_domain.scheme != "https" {
+        origins.push(format!("https://{}", known_domain.name));
+    }
     loop {
         let write = context.store.begin_write().await?;
         let mut ids = dependent_domain_ids(&write, &origins, known_domain).await?;

@@ -34,9 +34,9 @@ pub async fn domain_verify(
             row.name
         )));
     }
-    if !caller.has_permission(Permission::Curate)
-        && is_urn_authority(context, &context.store, &row.name).await?
-    {
+    let may_prove_authority =
+        caller.has_permission(Permission::Administer) || caller.has_permission(Permission::Curate);
+    if !may_prove_authority && is_urn_authority(context, &context.store, &row.name).await? {
         return Err(reserved_authority_error(&row.name));
     }
     enforce_failed_check_limit(context, account, &row).await?;

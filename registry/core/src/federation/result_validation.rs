@@ -35,7 +35,10 @@ pub(super) fn validate_peer_result(
     let own = Url::parse(&context.config().public_url()).ok()?;
     let found = parse_peer_result(guard, &peer.base_url(), &own, result)?;
     let publisher = urn_publisher(&found.entry.identifier)?;
-    (!context.rules().denies(publisher)).then_some(found)
+    // Names under this registry's authority are its own; those under a former one are withheld with the names that
+    // this registry knows.
+    let is_reserved = publisher == context.config().ard.authority;
+    (!is_reserved && !context.rules().denies(publisher)).then_some(found)
 }
 
 fn parse_peer_result(

@@ -3,7 +3,8 @@
 use a2a_registry_api::ard::{Entry, List};
 use a2a_registry_api::deserialize_nonempty_parameter;
 use a2a_registry_core::agents::catalog_entry::{
-    LOWERCASE_NAME_ATTRIBUTE, any_catalog_entry_filter, normalize_media_type, urn_publisher,
+    FORMER_IDENTIFIER_ATTRIBUTE, LOWERCASE_NAME_ATTRIBUTE, any_catalog_entry_filter,
+    normalize_media_type, urn_publisher, with_former_urn,
 };
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::database_health::require_recent_database_contact;
@@ -112,6 +113,25 @@ pub(crate) async fn load_catalog_entry(
             "The identifier must have the form urn:air:PUBLISHER:…:NAME, percent-encoded once.";
         return Err(AppError::invalid("/identifier", detail));
     }
+    let current = AgentProperty::Identifier;
+    if let Some(entry) = find_catalog_entry(context, caller, scope, current, identifier).await? {
+        return Ok(entry);
+    }
+    let former = AgentProperty::Attribute(FORMER_IDENTIFIER_ATTRIBUTE.to_owned());
+    let entry = find_catalog_entry(context, caller, scope, former, identifier).await?;
+    entry
+        .map(|entry| with_former_urn(entry, identifier))
+        .ok_or_else(|| AppError::not_found("No entry has this identifier."))
+}
+
+/// Finds the entry with this value of a property that is different for every agent.
+async fn find_catalog_entry(
+    context: &AppContext,
+    caller: &Caller,
+    scope: &ArdScope,
+    property: AgentProperty,
+    value: &str,
+) -> Result<Option<Entry>> {
     let collection_filter = scope.load_collection_scope(context, caller).await?;
     let mut request = AgentListRequest {
         visible_to: caller.labels(&context.policy_sets.enforced_set()),
@@ -122,13 +142,12 @@ pub(crate) async fn load_catalog_entry(
     request.filters.exact = vec![
         any_catalog_entry_filter(),
         ExactFilter {
-            property: AgentProperty::Identifier,
-            values: vec![identifier.to_owned()],
+            property,
+            values: vec![value.to_owned()],
         },
     ];
     let page = run_search(context, caller, move |index| index.list_agents(&request)).await?;
-    let entry = load_complete_entries(context, &page.rows).await?.pop();
-    entry.ok_or_else(|| AppError::not_found("No entry has this identifier."))
+    Ok(load_complete_entries(context, &page.rows).await?.pop())
 }
 
 impl From<ListCursorValue> for ListSortValue {

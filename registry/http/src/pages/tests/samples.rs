@@ -326,6 +326,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
         collections: vec![text.into()],
         holds: Vec::new(),
         break_glass: None,
+        former_urn: Some(text.into()),
         assumed_url: None,
         signature_verdict: verdict(text),
         card,
