@@ -1,4 +1,4 @@
-//! URNs under a company's authority, of agents whose host cannot be proved. They stay when an agent gets a URN of its own.
+//! URNs under a company's authority, of agents whose host cannot be proved. They stay when an agent gets its own.
 
 use sea_orm_migration::{prelude::*, schema::*};
 

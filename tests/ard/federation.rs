@@ -335,7 +335,7 @@ async fn a_peer_that_lies_harms_nothing() {
             result("urn:air:127.0.0.1:agents:x", json!({})),
             // Names under the authority of this registry, of an agent that has one or not.
             result("urn:air:company.agents-test.com:hosts:10.0.0.9:x", json!({})),
-            result("urn:air:company.agents-test.com:agents:x", json!({"source": "https://company.agents-test.com/ard"})),
+            result("urn:air:company.agents-test.com:agents:x", json!({})),
             json!("text"), json!(null), json!({"identifier": 7}),
             result(honest, json!({
                 "score": "high",

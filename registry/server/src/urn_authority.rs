@@ -1,5 +1,5 @@
-//! Prevents the start with an authority for URNs (`[ard] authority`) that another account has proved: its names would be
-//! those of another publisher.
+//! Prevents the start with an authority for URNs (`[ard] authority`) that another account has proved: its names would
+//! be those of another publisher.
 
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, StartError};

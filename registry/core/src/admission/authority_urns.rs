@@ -1,5 +1,5 @@
-//! Names the agents of hosts for which an admin vouched before `[ard] authority` was set. For later vouches and cards the
-//! URN is assigned with them.
+//! Names the agents of hosts for which an admin vouched before `[ard] authority` was set. For later vouches and cards
+//! the URN is assigned with them.
 
 use a2a_registry_store::entity::domain;
 use a2a_registry_store::urn_authorities::vouched_domains_with_unnamed_agents;

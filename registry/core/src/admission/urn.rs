@@ -43,8 +43,8 @@ pub async fn assign_urn<'i>(
     Ok(())
 }
 
-/// Gives an agent of a host that cannot be proved a URN under the company's authority, if an admin vouches for the host
-/// and the card is not merely nominated. The agent keeps it forever, also beside a URN of its own. The caller has
+/// Gives an agent of a host that cannot be proved a URN under the company's authority, if an admin vouches for the
+/// host and the card is not merely nominated. The agent keeps it forever, also beside a URN of its own. The caller has
 /// locked the domain's row.
 pub async fn assign_authority_urn(
     context: &AppContext,

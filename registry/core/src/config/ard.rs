@@ -12,9 +12,9 @@ section! {
         /// Whether representative queries are derived from an agent's skills if its card has fewer than two examples.
         /// If not, a curator may still allow that for single agents.
         pub derive_queries: bool,
-        /// The company's domain under which agents get a URN whose host cannot be proved, once an admin vouches for the
-        /// host: a lower-case host name with a dot, such as `agents.corp.example`. It must belong to the company, because
-        /// these URNs are permanent, and no account but an admin's may prove it. Empty for none.
+        /// The company's domain under which agents whose host cannot be proved get a URN, once an admin vouches for
+        /// the host: a lower-case host name with a dot, such as `agents.corp.example`. It must belong to the company,
+        /// because these URNs are permanent, and no account but an admin's can prove it. Empty for none.
         pub authority: String,
     }
 }
@@ -25,8 +25,8 @@ impl ArdConfig {
             return Vec::new();
         }
         vec![format!(
-            "ard.authority must be a lower-case host name with a dot, such as agents.corp.example, without scheme, port \
-             and path, not \"{}\"",
+            "ard.authority must be a lower-case host name with a dot, such as agents.corp.example, without scheme, \
+             port and path, not \"{}\"",
             self.authority
         )]
     }

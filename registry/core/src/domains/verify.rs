@@ -34,9 +34,9 @@ pub async fn domain_verify(
             row.name
         )));
     }
-    let may_prove_authority =
-        caller.has_permission(Permission::Administer) || caller.has_permission(Permission::Curate);
-    if !may_prove_authority && is_urn_authority(context, &context.store, &row.name).await? {
+    if !caller.has_permission(Permission::Curate)
+        && is_urn_authority(context, &context.store, &row.name).await?
+    {
         return Err(reserved_authority_error(&row.name));
     }
     enforce_failed_check_limit(context, account, &row).await?;
@@ -55,8 +55,8 @@ pub async fn domain_verify(
     })
 }
 
-/// Whether a host name that was registered over plain http has been registered over https too. A proof makes it a domain
-/// of port 443, and what it serves over plain http a nomination.
+/// Whether a host name that was registered over plain http has been registered over https too. A proof makes it a
+/// domain of port 443, and what it serves over plain http a nomination.
 async fn is_served_over_tls(context: &AppContext, row: &domain::Model) -> Result<bool> {
     if !row.has_plain_host_name() {
         return Ok(false);

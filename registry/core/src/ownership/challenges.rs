@@ -32,7 +32,8 @@ pub fn challenge_unavailable_reason(row: &domain::Model) -> Option<String> {
         return Some(format!(
             "{} was registered over plain http, which cannot be proved. Publish the card over https on port 443, \
              register it there, and run `a2a-registry domain verify {0}`, or ask an admin of this registry to vouch \
-             for it: `a2a-registry domain vouch {0}`. With `--owner NAME` the admin vouches for an account as its owner.",
+             for it: `a2a-registry domain vouch {0}`. With `--owner NAME` the admin vouches for an account as its \
+             owner.",
             row.name
         ));
     }

@@ -1,5 +1,5 @@
-//! Authorities are reserved: the domain under which this registry names agents of hosts that cannot be proved is proved by
-//! admins alone, so that nobody else gets names under it (docs/ard.md#a-name-for-agents-whose-host-cannot-be-proved).
+//! Authorities are reserved: only admins can prove the domain under which this registry names agents of hosts that
+//! cannot be proved, so that nobody else gets names under it (docs/ard.md#agents-whose-host-cannot-be-proved).
 
 use std::collections::HashSet;
 
@@ -56,8 +56,8 @@ pub async fn permitted_claims(
     Ok(claims.into_iter().filter(is_permitted).collect())
 }
 
-/// The names of the accounts other than admins that have proved this host, by a proof of its own or of a parent for all
-/// hosts below it.
+/// The names of the accounts other than admins that have proved this host, by a proof of its own or of a parent for
+/// all hosts below it.
 pub async fn other_accounts_proving_host(db: &impl Executor, host: &str) -> Result<Vec<String>> {
     let proving = accounts_proving_host(db, host).await?;
     let others = accounts_without_admin_role(db, &proving).await?;

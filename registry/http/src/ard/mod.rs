@@ -1,8 +1,8 @@
 //! The registry as an ARD registry and publisher (Agentic Resource Discovery 0.91, AI Catalog 1.0).
 //!
 //! Every response is derived from the results of `/v1/agents` for the same caller, in the same order. It has only
-//! agents with a catalog identifier, which agents of proved domains have, and those of vouched hosts under the company's
-//! authority.
+//! agents with a catalog identifier, which agents of proved domains have, and those of vouched hosts under the
+//! company's authority.
 
 pub mod catalog_document;
 pub mod explore;

@@ -15,8 +15,8 @@ pub mod agent {
         pub urn: Option<String>,
         /// The company's domain in [`Self::authority_urn`].
         pub authority: Option<String>,
-        /// Assigned with an admin's vouch for a host that cannot be proved, under the company's authority. It stays when
-        /// [`Self::urn`] takes its place.
+        /// Assigned with an admin's vouch for a host that cannot be proved, under the company's authority. It stays
+        /// when [`Self::urn`] takes its place.
         pub authority_urn: Option<String>,
         pub lifecycle: StoredEnum<Lifecycle>,
         /// A `Deprecation` as JSON, from the last time the agent was deprecated.
