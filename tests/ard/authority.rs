@@ -1,4 +1,5 @@
-//! Agents under the company's authority as ARD clients see them: once in lists and searches, and by each of their URNs.
+//! Agents under the company's authority as ARD clients see them: once in lists and searches, and by each of their
+//! URNs.
 
 use a2a_crawler::dns::{TxtLookup, TxtRecords};
 use a2a_registry_api::{Act, NewToken, Registration, Vouch};
@@ -35,12 +36,14 @@ fn with_authority(config: &mut Config) {
     config.ard.authority = AUTHORITY.into();
 }
 
-fn card(name: &str) -> Vec<u8> {
+/// The card at a URL; each host has a content of its own.
+fn card(url: &str) -> Vec<u8> {
+    let way = if url.contains("10.0.0.5") { 2 } else { 1 };
     json!({
         "protocolVersion": "0.3.0",
-        "name": name,
-        "description": "Counts zebras.",
-        "url": "https://zebra.agents-test.com/a2a",
+        "name": "Zebra",
+        "description": format!("Counts zebras in way {way}."),
+        "url": format!("https://zebra.agents-test.com/a2a/{way}"),
         "preferredTransport": "JSONRPC",
         "version": "1.0.0",
         // The card cannot choose what the company is called.
@@ -79,8 +82,13 @@ impl ArdRegistry {
 
     async fn crawl_new_sources(&self) {
         self.inner.advance(Duration::minutes(2));
+        // The agents that every registry of these tests has stay as they are.
+        let is_new = |url: &str| url.contains("zebra") || url.contains("10.0.0.5");
         self.inner
-            .run_due_visits(|_| OriginResponse::Card(card("Zebra")))
+            .run_due_visits(|source| match is_new(&source.url) {
+                true => OriginResponse::Card(card(&source.url)),
+                false => OriginResponse::NotModified,
+            })
             .await;
     }
 
@@ -111,7 +119,7 @@ fn company() -> Value {
     json!({"identifier": format!("did:web:{AUTHORITY}"), "displayName": AUTHORITY})
 }
 
-/// The company says that it publishes them; nothing is claimed of the host, and nothing said by the card of the company.
+/// The company says that it publishes them; nothing is claimed of the host, and the card says nothing of the company.
 async fn agents_of_vouched_hosts_are_entries_of_the_company(url: &str) {
     let proxy = ValidatingProxy::new().await;
     let registry = ArdRegistry::with(url, proxy, "d", with_authority).await;

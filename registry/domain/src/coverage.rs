@@ -14,7 +14,8 @@ text_enum! {
         /// Nominated by a third party: policies that trust the domain do not admit it, and it gets no trust level or
         /// URN.
         Nomination = "nomination",
-        /// Added by a curator, or by the account of an operator's vouch: admitted, but without trust level or URN.
+        /// Added by a curator, or by the account of an operator's vouch: admitted, but without trust level or URN of
+        /// the domain.
         Admitted = "admitted",
         /// The domain's own, covered by its proof.
         Covered = "covered",
