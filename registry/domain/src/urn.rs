@@ -55,12 +55,10 @@ fn host_segments(host: &str) -> String {
         Some((address, port)) => format!("{}{port}", address.replace(':', "-")),
         None => host.to_owned(),
     };
-    let to_plain = |letter: char| match letter {
-        '.' | '_' | '-' | ':' => letter,
-        letter if letter.is_ascii_alphanumeric() => letter,
-        _ => '-',
-    };
-    host.chars().map(to_plain).collect()
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-:".contains(letter);
+    host.chars()
+        .map(|letter| if is_plain(letter) { letter } else { '-' })
+        .collect()
 }
 
 /// A name as lower-case ASCII letters and digits with hyphens between words; `agent` if it contains none of them.
