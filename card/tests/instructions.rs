@@ -53,12 +53,12 @@ fn instructions(card: &[u8]) -> Vec<Finding> {
 fn nine_of_ten_samples_set_aside_are_found() {
     let samples = judgments("samples.json");
     let samples = samples.as_array().unwrap();
-    assert_eq!(samples.len(), 60);
-    let mut found_by_half = [0, 0];
+    let (mut counts_by_half, mut found_by_half) = ([0, 0], [0, 0]);
     for sample in samples {
         let (card, pointer) = card_with_text(text_of(sample, "member"), text_of(sample, "text"));
         let findings = instructions(&card);
         let is_aside = sample["set_aside"].as_bool().unwrap();
+        counts_by_half[usize::from(is_aside)] += 1;
         found_by_half[usize::from(is_aside)] += findings.len();
         if findings.is_empty() {
             println!("missed: {sample}");
@@ -69,10 +69,10 @@ fn nine_of_ten_samples_set_aside_are_found() {
             assert!(finding.found.contains(": "), "{finding:?}");
         }
     }
-    let [known, aside] = found_by_half;
-    println!("found {known} of 30, and {aside} of 30 set aside");
-    assert_eq!(known, 30);
-    assert!(aside >= 27, "{aside}");
+    println!("found {found_by_half:?} of {counts_by_half:?}, the second ones set aside");
+    assert_eq!(found_by_half[0], counts_by_half[0]);
+    assert!(counts_by_half[1] >= 30);
+    assert!(10 * found_by_half[1] >= 9 * counts_by_half[1]);
 }
 
 #[test]
