@@ -1,6 +1,7 @@
 //! Policies on finding agents, on both databases: on every surface that shows agents, for every caller, across
 //! restarts, in every replica, and while one set replaces another.
 
+mod instructing_texts;
 mod reviews;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -57,21 +57,25 @@ fn is_ideograph(character: char) -> bool {
 
 /// The text cut to `limit` characters, with invisible ones written as `\u{…}`. A cut text ends with `…`.
 pub(crate) fn escape_and_truncate(text: &str, limit: usize) -> String {
-    let mut escaped = String::new();
+    let mut escaped = String::with_capacity(text.len().min(limit) + '…'.len_utf8());
     let mut length = 0;
     for character in text.chars() {
-        let piece = if is_hidden_character(character) || character.is_control() {
-            character.escape_unicode().to_string()
+        let is_escaped = is_hidden_character(character) || character.is_control();
+        let width = if is_escaped {
+            character.escape_unicode().count()
         } else {
-            character.to_string()
+            1
         };
-        let width = piece.chars().count();
         if length + width >= limit {
             escaped.push('…');
             break;
         }
         length += width;
-        escaped.push_str(&piece);
+        if is_escaped {
+            escaped.extend(character.escape_unicode());
+        } else {
+            escaped.push(character);
+        }
     }
     escaped
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 use crate::finding::FindingCollector;
@@ -296,16 +297,25 @@ impl<'de> Visitor<'de> for JsonNodeSeed<'_, '_, '_> {
                 pointer: &pointer,
                 state: &mut *self.state,
             })?;
-            if map.contains_key(&name) {
-                *self.state.exact = false;
-                self.state.out.add(&rules::JSON_DUPLICATE, &pointer, &name);
-            }
-            if keep_all && let Some(value) = map.get_mut(&name).map(Value::take) {
+            // The name is hashed once, whether it is new or not.
+            let replaced = match map.entry(name) {
+                Entry::Vacant(entry) => {
+                    entry.insert(value);
+                    None
+                }
+                Entry::Occupied(mut entry) => Some((entry.key().clone(), entry.insert(value))),
+            };
+            let Some((name, earlier_value)) = replaced else {
+                continue;
+            };
+            *self.state.exact = false;
+            let pointer = self.pointer.member(&name);
+            self.state.out.add(&rules::JSON_DUPLICATE, &pointer, &name);
+            if keep_all {
                 let count = earlier_counts.entry(name.clone()).or_default();
                 *count += 1;
-                map.insert(format!("{name}\0{count}"), value);
+                map.insert(format!("{name}\0{count}"), earlier_value);
             }
-            map.insert(name, value);
         }
         Ok(Value::Object(shrink_single_member_map(map)))
     }

@@ -93,7 +93,8 @@ pub use hidden_characters::terminal_safe_json;
 pub use interface_ranking::{RankedInterface, SupportedBinding, ranked_interfaces};
 pub use json_scan::MAX_DEPTH;
 pub use lint::{
-    LintContext, all_findings, all_findings_with_context, lint_card, lint_with_context,
+    INSTRUCTION_RULE, LintContext, all_findings, all_findings_with_context, lint_card,
+    lint_with_context,
 };
 pub use member_reader::MAX_LIST_ELEMENTS;
 pub use model::*;
@@ -122,4 +123,4 @@ pub use {hidden_characters::is_hidden_character, sarif::sarif_results};
 /// another result for the same bytes.
 ///
 /// Results are stored together with this number, and derived again if it has been raised.
-pub const DERIVATION_VERSION: u32 = 7;
+pub const DERIVATION_VERSION: u32 = 8;

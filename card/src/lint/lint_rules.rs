@@ -2,8 +2,8 @@
 
 use super::target::LintTarget;
 use super::{
-    endpoint, previous_version, protocol_version, required_members, secrets, security,
-    security_scheme, signature, text_rules, unknown_members,
+    endpoint, instructions, previous_version, protocol_version, required_members, secrets,
+    security, security_scheme, signature, text_rules, unknown_members,
 };
 use crate::finding::FindingCollector;
 use crate::rule::Rule;
@@ -17,6 +17,11 @@ pub(crate) struct LintRule {
 
 #[rustfmt::skip]
 pub(crate) static LINT_RULES: &[LintRule] = &[
+    // The first, so that a card cannot hide such a text behind as many findings as a card may have.
+    LintRule { rule: Rule { id: instructions::INSTRUCTION_RULE, severity: Warning, section: "registry",
+        summary: "texts that describe the agent and do not instruct the model that reads them",
+        hint: "say what the agent does; remove what tells a reader's model what to do, hide or send" },
+        check: instructions::check_instructions },
     LintRule { rule: Rule { id: "required.0.1", severity: Error, section: "0.1 AgentCard",
         summary: "the members 0.1 requires: name, url, version, capabilities, skills; a skill's id and name",
         hint: "add the member" }, check: required_members::check_required_0_1 },

@@ -4,6 +4,8 @@
 //! every violation; severity, section and hint come from the row.
 
 mod endpoint;
+mod instruction_words;
+mod instructions;
 mod lint_rules;
 mod previous_version;
 mod protocol_version;
@@ -16,6 +18,7 @@ mod target;
 mod text_rules;
 mod unknown_members;
 
+pub use instructions::INSTRUCTION_RULE;
 pub(crate) use lint_rules::LINT_RULES;
 pub use target::LintContext;
 

@@ -56,6 +56,11 @@ pub(super) fn check_duplicate_skill_ids(
     rule: &Rule,
     out: &mut FindingCollector,
 ) {
+    let mut borrowed_ids = HashSet::new();
+    let mut skills = target.parsed.card.skills.iter();
+    if skills.all(|skill| borrowed_ids.insert(skill.id.as_str())) {
+        return;
+    }
     let mut unique_ids = HashSet::new();
     target.for_each_skill(|skill, pointer| {
         if !unique_ids.insert(skill.id.clone()) {

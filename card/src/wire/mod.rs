@@ -112,13 +112,7 @@ fn take_all_skills(
     out: &mut FindingCollector,
 ) -> Vec<Skill> {
     let mut skills = skill::take_skills(members, declared_schemes, out);
-    let known_names: HashSet<String> = skills
-        .iter()
-        .flat_map(|skill| [skill.id.clone(), skill.name.clone()])
-        .collect();
-    let is_new =
-        |tool: &Skill| !known_names.contains(&tool.id) && !known_names.contains(&tool.name);
-    let tools: Vec<Skill> = tools.into_iter().filter(is_new).collect();
+    let tools = remove_known_tools(tools, &skills);
     let tool_index = if misplaced_members::is_long_skill_list(skills.len()) {
         0
     } else {
@@ -138,6 +132,20 @@ fn take_all_skills(
         skills = misplaced_members::take_misplaced_skills(members, out);
     }
     skills
+}
+
+/// The tools that are not among the skills by their id or name. Few cards have any tools.
+fn remove_known_tools(mut tools: Vec<Skill>, skills: &[Skill]) -> Vec<Skill> {
+    if !tools.is_empty() {
+        let known_names: HashSet<&str> = skills
+            .iter()
+            .flat_map(|skill| [skill.id.as_str(), skill.name.as_str()])
+            .collect();
+        tools.retain(|tool| {
+            !known_names.contains(tool.id.as_str()) && !known_names.contains(tool.name.as_str())
+        });
+    }
+    tools
 }
 
 /// Adds default modes to a card without any; only 0.1 defines them.
@@ -264,6 +272,10 @@ fn lift_nested_card(members: &mut MemberReader<'_>, out: &mut FindingCollector) 
 /// Adds flat addresses, then removes duplicates. Of one address with and without a version, the one with a version is
 /// kept.
 fn merge_interfaces(interfaces: &mut Vec<Interface>, flat_interfaces: Vec<Interface>) {
+    if interfaces.len() + flat_interfaces.len() < 2 {
+        interfaces.extend(flat_interfaces);
+        return;
+    }
     let mut merged: Vec<Interface> = Vec::new();
     // The positions kept so far for each address, binding and tenant.
     let mut indices_by_target: HashMap<(String, String, Option<String>), Vec<usize>> =

@@ -97,9 +97,7 @@ impl UnmodeledTextCollector {
         if self.texts.is_empty() {
             return Vec::new();
         }
-        let mut known_texts: HashSet<String> = modeled_texts(card)
-            .filter_map(extract_readable_text)
-            .collect();
+        let mut known_texts = readable_modeled_texts(card, &self.texts);
         let mut bytes_left = MAX_OTHER_TEXT_BYTES;
         let mut selected = Vec::new();
         for text in self.texts {
@@ -255,6 +253,25 @@ impl UnmodeledTextCollector {
     }
 }
 
+/// The readable forms of the model's texts, without those that differ from all the `texts` in their first word: to
+/// make such a form takes longer than to read the text.
+fn readable_modeled_texts(card: &AgentCard, texts: &[String]) -> HashSet<String> {
+    let first_words: HashSet<&str> = texts
+        .iter()
+        .filter_map(|text| text.split(' ').next())
+        .collect();
+    // A word for machines becomes an ellipsis, and one with other letters may in part.
+    let has_ellipsis = first_words.iter().any(|word| word.starts_with('…'));
+    let may_be_equal = |text: &&str| {
+        let first_word = text.split_whitespace().next().unwrap_or_default();
+        has_ellipsis || !first_word.is_ascii() || first_words.contains(first_word)
+    };
+    modeled_texts(card)
+        .filter(may_be_equal)
+        .filter_map(extract_readable_text)
+        .collect()
+}
+
 fn modeled_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
     let provider = card.provider.iter();
     let card_texts = [Some(&card.name), card.description.as_ref()];
@@ -276,7 +293,9 @@ fn modeled_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
 }
 
 fn is_spelling_of_any(names: &[&str], name: &str) -> bool {
-    names.iter().any(|known| is_spelling_of(name, known))
+    // Only a spelling with an underscore differs from the name, and few members have one.
+    names.contains(&name)
+        || (name.contains('_') && names.iter().any(|known| is_spelling_of(name, known)))
 }
 
 /// Whether the last word of a member's name indicates that its texts are for machines.

@@ -1,7 +1,7 @@
 //! Policy templates by name.
 
 /// The templates: each is a valid policy whose first line describes it.
-pub const TEMPLATES: [(&str, &str); 9] = [
+pub const TEMPLATES: [(&str, &str); 10] = [
     (
         "allow-list-domains",
         include_str!("../templates/allow-list-domains.cedar"),
@@ -16,6 +16,10 @@ pub const TEMPLATES: [(&str, &str); 9] = [
     ),
     ("deny-tag", include_str!("../templates/deny-tag.cedar")),
     ("everybody", include_str!("../templates/everybody.cedar")),
+    (
+        "hold-instructing-texts",
+        include_str!("../templates/hold-instructing-texts.cedar"),
+    ),
     (
         "internal-endpoints",
         include_str!("../templates/internal-endpoints.cedar"),

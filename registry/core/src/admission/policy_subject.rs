@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_card::{
-    AgentCard, Interface, all_input_modes, all_output_modes, auth_labels, capability_labels,
-    skill_tags,
+    AgentCard, INSTRUCTION_RULE, Interface, all_input_modes, all_output_modes, auth_labels,
+    capability_labels, skill_tags,
 };
 use a2a_registry_domain::admission_rules::AdmissionRules;
 use a2a_registry_domain::review::ChangeClass;
@@ -45,6 +45,7 @@ impl PolicySubject<'_> {
         let hosts = interfaces.iter().map(endpoint_host);
         let findings: Vec<StoredFindingRule> =
             serde_json::from_str(&version.findings).unwrap_or_default();
+        let findings = deduplicate(findings.into_iter().map(|finding| finding.rule));
         let (level, signature) = trust_and_signature(agent, version, self.binding);
         AgentAttributes {
             id: agent.id.to_string(),
@@ -73,7 +74,8 @@ impl PolicySubject<'_> {
             ),
             trust: level.map_or(-1, |level| level as i64),
             signature: signature.as_str().to_owned(),
-            findings: deduplicate(findings.into_iter().map(|finding| finding.rule)),
+            addresses_model: findings.iter().any(|rule| rule == INSTRUCTION_RULE),
+            findings,
             has_error: version.has_error,
             lifecycle: agent.lifecycle.as_str().to_owned(),
             liveness: agent.liveness.as_str().to_owned(),
