@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use a2a_crawler::SystemClock;
 use a2a_registry_core::config::Config;
-use a2a_registry_core::embeddings::models::{SelectedModel, describe_built_in_model, select_model};
+use a2a_registry_core::embeddings::models::{SelectedModel, select_model};
 use a2a_registry_embed::{InstalledModel, ModelInstallation};
 use a2a_registry_server::maintenance::{self, EmbeddingProgress, ModelEmbeddingProgress};
 use clap::{Args, Subcommand};
@@ -220,15 +220,12 @@ async fn list_models(
             }
         })
         .collect();
-    let built_in = tokio::task::spawn_blocking(describe_built_in_model)
-        .await
-        .map_err(|error| CommandError::new(format!("the built-in model: {error}")))??;
     models.push(ModelView {
         current: selected == Some(&SelectedModel::BuiltIn),
         built_in: true,
         folder: None,
         damaged: false,
-        about: Some(built_in),
+        about: Some(a2a_registry_embed::describe_built_in_model()?),
         agents: None,
     });
     for model in &mut models {
