@@ -365,3 +365,51 @@ async fn sentence_encoders_are_installed_and_shown() {
         "config.json",
     );
 }
+
+#[tokio::test]
+async fn an_installation_says_whether_searches_use_the_model() {
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tiny");
+    let tiny = tiny.to_str().unwrap();
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let install = async |config: &str| {
+        let (_kept, config) = file(config);
+        let command = ["model", "install", tiny, "--data-dir", data];
+        let options = ["--config", &config];
+        let finished = run_command(&[&command[..], &options].concat()).await;
+        let document = run_command(&[&command[..], &options, &["--json"]].concat()).await;
+        assert_exit(&finished, 0, "");
+        let document: serde_json::Value =
+            serde_json::from_str(&join_lines(&document.stdout)).unwrap();
+        (join_lines(&finished.stdout), document["model"].clone())
+    };
+    let (shown, model) = install("").await;
+    assert!(
+        shown.contains("was installed, and is now in use"),
+        "{shown}"
+    );
+    assert_eq!(model["current"], true, "{model}");
+    let installed = model["folder"].as_str().unwrap();
+    let name = Path::new(installed).file_name().unwrap();
+    let name = name.to_str().unwrap();
+
+    let set = format!("set search.model = {name:?} and restart");
+    let endpoint = "[embedding]\nurl = \"https://api.example.com/v1/embeddings\"\nmodel = \"m\"\n";
+    for (config, reason) in [
+        ("[search]\nmodel = \"off\"\n", "full text only"),
+        ("[search]\nmodel = \"built-in\"\n", "the built-in model"),
+        ("[search]\nmodel = \"another\"\n", "is not installed"),
+        (endpoint, "embedding.url"),
+    ] {
+        let (shown, model) = install(config).await;
+        for words in ["is already installed, but not in use", reason, &set] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+        assert_eq!(model["current"], false, "{model}");
+    }
+    // What is said to be set has the effect.
+    let (shown, model) = install(&format!("{endpoint}[search]\nmodel = {name:?}\n")).await;
+    assert!(shown.contains("is already installed and in use"), "{shown}");
+    assert!(shown.contains("from its next start"), "{shown}");
+    assert_eq!(model["current"], true, "{model}");
+}
