@@ -283,6 +283,15 @@ async fn a_session_may_do_no_more_than_its_token() {
     let register = [("target", "a.example"), ("form_token", &token)];
     let register = with(form("/account/domains", &register), &secret);
     registry.ask(register).await.problem(403, "forbidden");
+    // So the page has no such form.
+    let page = with(near(TestRequest::get().uri("/register")), &secret);
+    let page = text(&registry.ask(page).await);
+    assert!(page.contains("Your account may not register"), "{page}");
+    assert!(!page.contains("/account/domains"), "{page}");
+    let full = sign_in(&registry, &registry.token(Role::Publisher).await).await;
+    let page = with(near(TestRequest::get().uri("/register")), &full);
+    let page = text(&registry.ask(page).await);
+    assert!(page.contains("action=\"/account/domains\""), "{page}");
 }
 
 #[actix_web::test]
