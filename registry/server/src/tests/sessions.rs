@@ -277,6 +277,19 @@ async fn a_session_may_do_no_more_than_its_token() {
     ] {
         assert!(text(&long).contains(kept), "{kept}: {}", text(&long));
     }
+    // Without a scope the token would have all of them.
+    let fields = [("name", "unscoped"), ("form_token", &token)];
+    let unscoped = with(form("/account/tokens", &fields), &secret);
+    let unscoped = registry
+        .ask(unscoped.insert_header(("accept", "text/html")))
+        .await;
+    assert_eq!(unscoped.status, 400);
+    let page = text(&unscoped);
+    assert!(
+        page.contains("must have at least one scope") && page.contains("value=\"unscoped\""),
+        "{page}"
+    );
+    assert!(!page.contains("a2ar_") && !page.contains("value=\"read\" checked"));
     let answer = registry.ask(make("read")).await;
     assert_eq!(answer.status, 201);
     assert!(text(&answer).contains("a2ar_"));
