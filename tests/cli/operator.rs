@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{file, run_command};
@@ -412,4 +413,41 @@ async fn an_installation_says_whether_searches_use_the_model() {
     assert!(shown.contains("is already installed and in use"), "{shown}");
     assert!(shown.contains("from its next start"), "{shown}");
     assert_eq!(model["current"], true, "{model}");
+}
+
+/// How far the encoders are with the agents is in the database: before the first start and while it does not respond, the
+/// rest of the table is shown.
+#[tokio::test]
+async fn model_status_without_its_database_says_not_known() {
+    let database = Database::postgres().await;
+    let folder = TempDir::new().unwrap();
+    let data = folder_of(&folder);
+    let migrate = ["migrate", "--data-dir", &data, "--database", database.url()];
+    assert_exit(&run_command(&migrate).await, 0, "");
+    let away = "postgres://nobody:hush-7@127.0.0.1:1/registry";
+    for (database, progress, agents) in [
+        (Some(database.url()), "not begun", json!(0)),
+        (Some(away), "not known", Value::Null),
+        (None, "not known", Value::Null),
+    ] {
+        let mut status = vec!["model", "status", "--data-dir", &data];
+        status.extend(database.iter().flat_map(|url| ["--database", *url]));
+        let shown = run_command(&status).await;
+        assert_exit(&shown, 0, "");
+        let table = join_lines(&shown.stdout);
+        assert!(
+            table.contains("built in") && table.contains(progress),
+            "{table}"
+        );
+        status.push("--json");
+        let document = run_command(&status).await;
+        assert_exit(&document, 0, "");
+        for printed in [&shown, &document] {
+            assert!(!format!("{printed:?}").contains("hush-7"), "{printed:#?}");
+        }
+        let document: Value = serde_json::from_str(&join_lines(&document.stdout)).unwrap();
+        assert_eq!(document["agents"], agents, "{document}");
+        assert_eq!(document["models"][0]["agents"], Value::Null, "{document}");
+    }
+    assert!(!Path::new(&data).exists());
 }
