@@ -511,8 +511,8 @@ fn with_pg_restore(mut command: Command, folder: &Path, act: &str) -> Command {
     command
 }
 
-/// A restore that is killed in the middle leaves what the next one restores into. On PostgreSQL one that was killed after
-/// the tables were there says what to do, and no registry starts.
+/// A restore that is killed in the middle leaves what the next one restores into. On PostgreSQL one that was killed
+/// after the tables were there says what to do, and no registry starts.
 async fn a_restore_that_is_killed_can_be_repeated(url: &str) {
     let setup = RegistrySetup::new().with_database(url);
     let registry = setup.start().await;

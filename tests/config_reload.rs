@@ -179,8 +179,8 @@ async fn a_broken_configuration_is_refused_and_a_log_filter_is_replaced() {
     registry.stop().await;
 }
 
-/// The database commits what a reload hides, and the answer is lost with the connection. The reload is repeated without
-/// another signal, so that the hidden agents are decided.
+/// The database commits what a reload hides, and the answer is lost with the connection. The reload is repeated
+/// without another signal, so that the hidden agents are decided.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reload_whose_commit_was_not_answered_is_repeated() {
     let database = Database::postgres().await;

@@ -218,8 +218,8 @@ async fn an_erased_domain_leaves_digests_in_events_only(url: &str) {
     );
 }
 
-/// The details of fetches quote cards and catalogs: they go with the domain, and with its earlier registrations, whether
-/// these had agents or not.
+/// The details of fetches quote cards and catalogs: they go with the domain, and with its earlier registrations,
+/// whether these had agents or not.
 async fn erased_domains_keep_no_fetch_details(url: &str) {
     let registry = InProcessRegistry::new(url).await;
     let (app, admin) = (&registry.app, &registry.admin);

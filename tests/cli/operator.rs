@@ -415,8 +415,8 @@ async fn an_installation_says_whether_searches_use_the_model() {
     assert_eq!(model["current"], true, "{model}");
 }
 
-/// How far the encoders are with the agents is in the database: before the first start and while it does not respond, the
-/// rest of the table is shown.
+/// How far the encoders are with the agents is in the database: before the first start and while it does not respond,
+/// the rest of the table is shown.
 #[tokio::test]
 async fn model_status_without_its_database_says_not_known() {
     let database = Database::postgres().await;

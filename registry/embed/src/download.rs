@@ -117,8 +117,8 @@ impl ModelDownload {
         &self.folder
     }
 
-    /// Selects the installed model that has this name and exactly these files, by path with the SHA-256 of each; `None`
-    /// if there is none. Blocks while it reads the files.
+    /// Selects the installed model that has this name and exactly these files, by path with the SHA-256 of each;
+    /// `None` if there is none. Blocks while it reads the files.
     pub fn select_installed(
         &self,
         name: &str,

@@ -42,8 +42,8 @@ pub struct SearchRequest {
     pub max_bytes: Option<usize>,
     /// Position after which the page begins, taken from an earlier page of the same search.
     pub after: Option<SortPosition>,
-    /// Whether quotations are words, as on an earlier page of the same search: an agent that matches them may have come
-    /// since.
+    /// Whether quotations are words, as on an earlier page of the same search: an agent that matches them may have
+    /// come since.
     pub relaxes_quotations: bool,
     /// Facets to count over all matches, or over those that fit with [`only_fitting`](Self::only_fitting).
     pub facets: Vec<Facet>,

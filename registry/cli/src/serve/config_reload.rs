@@ -53,8 +53,8 @@ impl RegistryServer {
     /// filter, admission rules, network lists and limits. Whatever cannot be read stays as it is. The log says what
     /// happened.
     ///
-    /// Returns whether the database did not respond. It may have put agents on hold for the new rules nevertheless, and
-    /// these stay undecided until a reload succeeds, so it has to be repeated.
+    /// Returns whether the database did not respond. It may have put agents on hold for the new rules nevertheless,
+    /// and these stay undecided until a reload succeeds, so it has to be repeated.
     async fn reload(&self, arguments: &ServerConfigArgs) -> bool {
         let new = match arguments.load_config() {
             Ok(new) => new,

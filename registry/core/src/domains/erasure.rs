@@ -21,10 +21,10 @@ use crate::ownership::dispute_error;
 use crate::ownership::is_disputed_domain;
 use crate::visibility::caller::Caller;
 
-/// Ends a domain, and deletes the versions, vectors and bytes of its agents' cards and the results of its fetches, also
-/// of agents that were retired before and of earlier registrations of the name. Bytes that an agent of another domain
-/// has too stay. Refused while the domain is disputed, or one of its live agents has an open review or a hold: the card
-/// is evidence until then.
+/// Ends a domain, and deletes the versions, vectors and bytes of its agents' cards and the results of its fetches,
+/// also of agents that were retired before and of earlier registrations of the name. Bytes that an agent of another
+/// domain has too stay. Refused while the domain is disputed, or one of its live agents has an open review or a hold:
+/// the card is evidence until then.
 pub async fn domain_erase(
     context: &AppContext,
     caller: &Caller,

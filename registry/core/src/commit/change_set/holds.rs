@@ -33,8 +33,8 @@ impl ChangeSet<'_> {
         self.add_agent_event(EventKind::AgentHeld, state.agent.id, actor, data);
     }
 
-    /// Puts an agent on hold for a caller who repeats that perhaps in another process: this one stops showing the agent
-    /// even if nothing changes.
+    /// Puts an agent on hold for a caller who may repeat what another process has done: this process stops showing the
+    /// agent even if nothing changes.
     pub fn ensure_hold(
         &mut self,
         state: &mut AgentChangeState,
