@@ -3,6 +3,7 @@
 mod card;
 mod conformance_kits;
 mod conversation;
+mod fitting;
 mod limits;
 mod listening_registry;
 mod sdks;

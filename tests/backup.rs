@@ -20,8 +20,9 @@ use crate::support::both_databases;
 use crate::support::cards::{card_json, minimal_card_json};
 use crate::support::database::{Database, store_options};
 use crate::support::origin::{Origin, OriginReply};
+use crate::support::polling::eventually;
 use crate::support::program::{
-    FinishedProgram, Program, assert_exit, join_lines, registry_command,
+    FinishedProgram, Program, after_shell_commands, assert_exit, join_lines, registry_command,
 };
 use crate::support::serving_registry::ServingRegistry;
 use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
@@ -296,6 +297,7 @@ async fn a_restore_overwrites_nothing(url: &str) {
 
 both_databases!(
     a_backup_that_is_restored_twice_gives_no_event_number_twice,
+    a_restore_that_is_killed_can_be_repeated,
     a_version_restores_a_backup_of_a_newer_schema_that_permits_it
 );
 
@@ -492,6 +494,80 @@ async fn secrets_are_in_a_backup_only_on_request(url: &str) {
     let key = setting_value(&store, "a2a_card_key").await.unwrap();
     assert_eq!(key.as_ref(), Some(&secrets[0]));
     store.close().await.unwrap();
+}
+
+/// A `pg_restore` that does this, `$@` being its arguments, instead of restoring.
+fn with_pg_restore(mut command: Command, folder: &Path, act: &str) -> Command {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let script = format!(
+        "#!/bin/sh\nPATH=\"${{PATH#*:}}\"\n[ \"$1\" = --version ] && exec pg_restore --version\n{act}\n"
+    );
+    let program = folder.join("pg_restore");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", folder.display()));
+    command
+}
+
+/// A restore that is killed in the middle leaves what the next one restores into. On PostgreSQL one that was killed
+/// after the tables were there says what to do, and no registry starts.
+async fn a_restore_that_is_killed_can_be_repeated(url: &str) {
+    let setup = RegistrySetup::new().with_database(url);
+    let registry = setup.start().await;
+    let (backup, manifest) = back_up(&setup, url, "backup").await;
+    registry.stop().await;
+    let restore = ["restore", backup.to_str().unwrap(), "--yes"];
+    let (data, programs) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let empty = new_database_like(url).await;
+    let command = offline_command(&restore, data.path(), empty.url());
+    let file = store_options(empty.url()).sqlite_file();
+    let killed = match &file {
+        // The kernel kills whoever writes a longer file.
+        Some(_) => after_shell_commands("ulimit -c 0; ulimit -f 64", &command),
+        None => with_pg_restore(command, programs.path(), "kill -9 $PPID"),
+    };
+    let ended = Program::run(killed).await;
+    assert_eq!(ended.status.code(), None, "{ended:?}");
+    if let Some(file) = &file {
+        let left = format!("{}.restoring.unfinished", file.display());
+        assert!(Path::new(&left).exists() && !file.exists());
+    }
+    // The server notices only by and by that the process that had reserved the database has ended.
+    eventually("the restore is repeated", async || {
+        let again = run_offline(&restore, data.path(), empty.url()).await;
+        again.status.success().then_some(())
+    })
+    .await;
+    assert!(last_event(empty.url()).await > manifest["last_event"].as_i64().unwrap());
+    let restored = RegistrySetup::new().with_database(empty.url());
+    restored.start().await.stop().await;
+    if file.is_some() {
+        return;
+    }
+
+    let half = Database::postgres().await;
+    let command = offline_command(&restore, data.path(), half.url());
+    let act = "pg_restore \"$@\" && kill -9 $PPID";
+    let ended = Program::run(with_pg_restore(command, programs.path(), act)).await;
+    assert_eq!(ended.status.code(), None, "{ended:?}");
+    let refused = eventually("what was restored is found", async || {
+        let again = run_offline(&restore, data.path(), half.url()).await;
+        let is_free = !join_lines(&again.stderr).contains("another process");
+        is_free.then_some(again)
+    })
+    .await;
+    assert_exit(
+        &refused,
+        2,
+        "create an empty database and restore into that",
+    );
+    let line = RegistrySetup::new()
+        .with_database(half.url())
+        .start_expecting_failure()
+        .await;
+    assert!(line.contains("a restore into it was interrupted"), "{line}");
 }
 
 /// A restore records the migrations of a PostgreSQL database last; without them it was interrupted.

@@ -2,15 +2,23 @@
 
 use std::path::Path;
 
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_store::agents::holds_of_agents;
+use a2a_registry_store::{Executor as _, Store};
 use reqwest::Certificate;
 use rustix::process::{Pid, Signal, kill_process};
+use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::support::both_databases;
+use crate::support::database::{Database, store_options, wait_for_lock_waiter};
+use crate::support::database_proxy::{DatabaseProxy, ProxyState};
 use crate::support::event_stream::event_seq;
 use crate::support::in_process_registry::card_bytes;
 use crate::support::install_tls;
 use crate::support::origin::{Origin, OriginReply};
+use crate::support::polling::eventually;
 use crate::support::serving_registry::ServingRegistry;
 use crate::support::setup::RegistrySetup;
 
@@ -168,5 +176,65 @@ async fn a_broken_configuration_is_refused_and_a_log_filter_is_replaced() {
         .program
         .wait_for_line("the configuration was reloaded")
         .await;
+    registry.stop().await;
+}
+
+/// The database commits what a reload hides, and the answer is lost with the connection. The reload is repeated
+/// without another signal, so that the hidden agents are decided.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_whose_commit_was_not_answered_is_repeated() {
+    let database = Database::postgres().await;
+    let line = DatabaseProxy::start(database.url()).await;
+    let setup = RegistrySetup::new().with_database(line.url()).approve_all();
+    let registry = setup.start_without_proxy().await;
+    let origin = Origin::start();
+    origin.set_reply(
+        CARD,
+        OriginReply::json(card_bytes("Fernweh", "Books flights")),
+    );
+    let agent = registry.publish(&origin.url(CARD)).await;
+    let agent: Uuid = agent.parse().unwrap();
+
+    // The commit of the reload waits in the server for a lock that this test holds.
+    let store = Store::connect(&store_options(database.url()))
+        .await
+        .unwrap();
+    let trigger = "CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS \
+                   $$ BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NULL; END $$; \
+                   CREATE CONSTRAINT TRIGGER wait_for_test AFTER INSERT OR UPDATE ON settings \
+                   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.key = 'rules_pass') \
+                   EXECUTE FUNCTION wait_for_test()";
+    store
+        .connection()
+        .execute_unprepared(trigger)
+        .await
+        .unwrap();
+    let lock = store.begin_write().await.unwrap();
+    let take = "SELECT pg_advisory_xact_lock(4711)";
+    lock.connection().execute_unprepared(take).await.unwrap();
+    let denial = "[governance]\ndeny_domains = [\"127.0.0.1:*\"]\n";
+    reload_with(&registry, &format!("{CRAWLER}{denial}"));
+    wait_for_lock_waiter(&store).await;
+    line.set_state(ProxyState::Refusing);
+    drop(lock);
+    registry
+        .program
+        .wait_for_line("this is repeated until the database responds")
+        .await;
+    let wait_for_hold = async |hold: Hold| {
+        eventually("the agent has the hold", async || {
+            let rows = holds_of_agents(&store, &[agent]).await.unwrap();
+            rows.iter().any(|row| row.hold == hold).then_some(())
+        })
+        .await;
+    };
+    wait_for_hold(Hold::RulesChanged).await;
+
+    line.set_state(ProxyState::Forwarding);
+    registry
+        .program
+        .wait_for_line("the configuration was reloaded")
+        .await;
+    wait_for_hold(Hold::Denied).await;
     registry.stop().await;
 }

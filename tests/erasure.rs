@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use a2a_card::bytes_digest;
+use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::{Act, Erasure, NewReport, NewToken};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
@@ -19,9 +20,11 @@ use a2a_registry_core::search::indexing::rebuild_index;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::{Role, Scope};
-use a2a_registry_store::entity::{agent_vectors, embedding_model, event};
+use a2a_registry_store::domains::fetch_attempts_of_sources;
+use a2a_registry_store::entity::{agent_vectors, domain, embedding_model, event, source};
 use a2a_registry_store::events::events_after;
-use a2a_registry_store::{vectors, versions};
+use a2a_registry_store::{Executor as _, vectors, versions};
+use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -60,6 +63,29 @@ impl InProcessRegistry {
         body.unwrap().is_some()
     }
 
+    /// The details of the stored fetches of every domain that has or had this name.
+    async fn fetch_details(&self, name: &str) -> Vec<String> {
+        let on = self.store.connection();
+        let domains = domain::Entity::find().filter(domain::Column::Name.eq(name));
+        let domains = domains.all(on).await.unwrap();
+        let domains = domains.iter().map(|row| row.id);
+        let sources = source::Entity::find().filter(source::Column::DomainId.is_in(domains));
+        let sources = sources.all(on).await.unwrap();
+        let sources: Vec<i64> = sources.iter().map(|row| row.id).collect();
+        let attempts = fetch_attempts_of_sources(&self.store, &sources).await;
+        let attempts = attempts.unwrap().into_iter();
+        attempts.map(|row| row.detail).collect()
+    }
+
+    /// Registers the domain, which has no card, and removes it again.
+    async fn register_and_remove_without_card(&self) {
+        self.register_domain(DOMAIN).await;
+        let missing = |_: &source::Model| OriginResponse::Failure(AttemptOutcome::NotFound);
+        assert_eq!(self.run_due_visits(missing).await, 1);
+        domain_delete(&self.app, &self.admin, DOMAIN).await.unwrap();
+        self.advance(time::Duration::hours(2));
+    }
+
     async fn all_events(&self) -> Vec<event::Model> {
         events_after(&self.store, 0, 10_000).await.unwrap()
     }
@@ -94,6 +120,8 @@ impl InProcessRegistry {
 both_databases!(
     an_erased_domain_leaves_digests_in_events_only,
     only_admins_erase,
+    erased_domains_keep_no_fetch_details,
+    a_removed_domain_without_agents_is_erased,
     nothing_is_erased_while_a_case_is_open,
     approved_cards_stay_until_they_are_erased
 );
@@ -188,6 +216,43 @@ async fn an_erased_domain_leaves_digests_in_events_only(url: &str) {
         events.len(),
         "a refusal writes no event"
     );
+}
+
+/// The details of fetches quote cards and catalogs: they go with the domain, and with its earlier registrations,
+/// whether these had agents or not.
+async fn erased_domains_keep_no_fetch_details(url: &str) {
+    let registry = InProcessRegistry::new(url).await;
+    let (app, admin) = (&registry.app, &registry.admin);
+    let card = card_bytes("Echo", "Own");
+    registry.register_approved_card(DOMAIN, &card).await;
+    domain_delete(app, admin, DOMAIN).await.unwrap();
+    registry.advance(time::Duration::hours(2));
+    registry.register_and_remove_without_card().await;
+    registry.register_approved_card(DOMAIN, &card).await;
+    registry.register_approved_card(OTHER, &card).await;
+    let kept = registry.fetch_details(OTHER).await;
+    assert!(registry.fetch_details(DOMAIN).await.len() >= 3 && !kept.is_empty());
+    domain_erase(app, admin, DOMAIN, &erasure()).await.unwrap();
+    assert_eq!(registry.fetch_details(DOMAIN).await, [""; 0]);
+    assert_eq!(registry.fetch_details(OTHER).await, kept);
+}
+
+async fn a_removed_domain_without_agents_is_erased(url: &str) {
+    let registry = InProcessRegistry::new(url).await;
+    let (app, admin) = (&registry.app, &registry.admin);
+    registry.register_and_remove_without_card().await;
+    assert!(!registry.fetch_details(DOMAIN).await.is_empty());
+    domain_erase(app, admin, DOMAIN, &erasure()).await.unwrap();
+    assert_eq!(registry.fetch_details(DOMAIN).await, [""; 0]);
+    let events = registry.all_events().await;
+    let last = events.last().unwrap();
+    assert_eq!(
+        (last.kind().unwrap(), last.subject.as_str()),
+        (EventKind::DomainErased, DOMAIN)
+    );
+    // Nothing is left to erase.
+    let again = domain_erase(app, admin, DOMAIN, &erasure()).await;
+    assert_eq!(again.unwrap_err().kind, ErrorKind::NotFound);
 }
 
 /// The owner, a curator, and an admin whose token is for reading cannot erase, and an admin only with a reason.

@@ -229,3 +229,34 @@ async fn another_process_sees_acts_on_postgres() {
         here.public_card_bytes(agent.id).await
     );
 }
+
+/// Whoever suspends in one process what another one has just suspended is answered when this one no longer shows it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeated_suspension_is_in_force_where_it_is_acknowledged() {
+    let database = Database::postgres().await;
+    let here = InProcessRegistry::new(database.url()).await;
+    let there = here.second_process().await;
+    let agent = here
+        .register_approved_card("shared.agents-test.com", &card_bytes("Shared", "By two"))
+        .await;
+    there.catch_up().await;
+    assert_eq!(there.publicly_found_ids().await.len(), 1);
+    assert!(there.public_card_bytes(agent.id).await.is_some());
+    let act = a2a_registry_api::Act {
+        reason: "hide it".into(),
+        hold: None,
+    };
+    let id = agent.id.to_string();
+    agent_suspend(&here.app, &here.admin, &id, &act)
+        .await
+        .unwrap();
+    let events = count_events(&here.store).await;
+    agent_suspend(&there.app, &there.admin, &id, &act)
+        .await
+        .unwrap();
+    // That process has applied no event since. A repetition changes nothing, and so it is no event of its own.
+    assert!(there.publicly_found_ids().await.is_empty());
+    assert_eq!(there.public_card_bytes(agent.id).await, None);
+    assert_eq!(count_events(&here.store).await, events);
+    there.assert_index_matches_database().await;
+}

@@ -125,6 +125,7 @@ async fn a_click_asks_first(with_script: bool) {
     let admin = PageVisitor::open(&registry.url, with_script).await;
     admin.sign_in(ADMIN_TOKEN).await;
     admin.type_into("#name", "ci").await;
+    admin.click("#scope-read").await;
     admin.click("#new-token button").await;
     admin.find("#made").await;
     let revoke = "button[aria-label^='Revoke the token ci']";

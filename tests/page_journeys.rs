@@ -262,6 +262,7 @@ async fn somebody_signs_in_and_registers(with_script: bool) {
         .wait_for_texts(&[&origin.address().to_string(), "waiting for review", "Echo"])
         .await;
     visitor.type_into("#name", "for a pipeline").await;
+    visitor.click("#scope-register").await;
     visitor.click("#new-token button").await;
     visitor
         .wait_for_texts(&["Token for a pipeline", "a2ar_", "shown only once"])

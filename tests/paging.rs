@@ -17,8 +17,16 @@ const AGENTS: usize = 30;
 const PAGE: u32 = 7;
 
 async fn search_page(registry: &InProcessRegistry, token: Option<String>) -> Value {
+    search_text_page(registry, "flights", token).await
+}
+
+async fn search_text_page(
+    registry: &InProcessRegistry,
+    text: &str,
+    token: Option<String>,
+) -> Value {
     let query = SearchQuery {
-        q: Some("flights".into()),
+        q: Some(text.into()),
         page_size: Some(PAGE),
         page_token: token,
         ..SearchQuery::default()
@@ -64,6 +72,7 @@ async fn crowd(url: &str) -> InProcessRegistry {
 both_databases!(
     a_page_token_is_good_in_a_later_process,
     a_list_ends_although_an_agent_comes_between_its_pages,
+    pages_after_relaxed_quotations_follow_the_first,
     a_pending_act_changes_no_page_of_an_earlier_list
 );
 
@@ -125,6 +134,40 @@ async fn a_list_ends_although_an_agent_comes_between_its_pages(url: &str) {
         assert!(pages <= AGENTS, "the pages do not end");
     }
     assert!(pages >= AGENTS / PAGE as usize, "{pages}");
+}
+
+/// No agent has the quotation, so its words are searched. The next pages go on with that, even if an agent that has the
+/// quotation comes between.
+async fn pages_after_relaxed_quotations_follow_the_first(url: &str) {
+    let registry = crowd(url).await;
+    let text = "\"cheap flights\"";
+    let kinds = |page: &Value| -> Vec<String> {
+        let hints = page["hints"].as_array().unwrap().iter();
+        hints
+            .map(|hint| hint["kind"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let first = search_text_page(&registry, text, None).await;
+    assert_eq!(first["total"], AGENTS, "{first}");
+    assert!(kinds(&first).contains(&"quotation".to_owned()), "{first}");
+    registry.register_domain("cheap.agents-test.com").await;
+    let answer = OriginResponse::Card(card_bytes("Saver", "Books cheap flights"));
+    assert_eq!(registry.run_due_visits(|_| answer.clone()).await, 1);
+    registry.assert_index_matches_database().await;
+    let mut token = next_token(&first);
+    let mut pages = 1;
+    while let Some(at) = token {
+        let page = search_text_page(&registry, text, Some(at)).await;
+        assert_eq!(page["total"], AGENTS + 1, "{page}");
+        token = next_token(&page);
+        pages += 1;
+        assert!(pages <= AGENTS, "the pages do not end");
+    }
+    assert!(pages >= AGENTS / PAGE as usize, "{pages}");
+    // A new search finds what is quoted.
+    let again = search_text_page(&registry, text, None).await;
+    assert_eq!(agent_names(&again), ["Saver"]);
+    assert!(!kinds(&again).contains(&"quotation".to_owned()), "{again}");
 }
 
 /// While an act waits to be applied, paging in a list from before it misses no agent and repeats none.

@@ -96,7 +96,7 @@ pub use lint::{
     INSTRUCTION_RULE, LintContext, all_findings, all_findings_with_context, lint_card,
     lint_with_context,
 };
-pub use member_reader::MAX_LIST_ELEMENTS;
+pub use member_reader::{MAX_LIST_ELEMENTS, to_snake_case};
 pub use model::*;
 pub use parse_error::{MAX_CARD_BYTES, ParseError};
 pub use parsed_card::{ParsedCard, parse_card};

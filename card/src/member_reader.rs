@@ -278,7 +278,8 @@ pub(crate) fn is_spelling_of(spelling: &str, name: &str) -> bool {
     is_same && rest.next().is_none()
 }
 
-pub(crate) fn to_snake_case(name: &str) -> String {
+/// The `snake_case` spelling of a member, which some agents write instead of the camelCase `name`.
+pub fn to_snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for character in name.chars() {
         if character.is_ascii_uppercase() {

@@ -232,8 +232,8 @@ async fn what_is_trusted_on_first_use_can_be_pinned() {
         assert!(words.contains(&pin.as_str()), "{words:?}");
     }
     // Exactly these files are installed elsewhere, or none.
-    let elsewhere = TempDir::new().unwrap();
     let install_elsewhere = async || {
+        let elsewhere = TempDir::new().unwrap();
         let mut command = registry_command(&words[start..]);
         command
             .arg("--json")
@@ -250,6 +250,46 @@ async fn what_is_trusted_on_first_use_can_be_pinned() {
     *changed.last_mut().unwrap() ^= 1;
     hub.set_file("model.safetensors", changed);
     assert_exit(&install_elsewhere().await, 2, "model.safetensors");
+}
+
+#[tokio::test]
+async fn a_model_that_is_installed_with_its_pins_is_not_downloaded_again() {
+    let hub = TestHub::start().await;
+    let pins = hub.pins(&FILES);
+    hub.assert_installed(&hub.install(&pins).await);
+    let weights = hub.storage.file("/model.safetensors");
+    // Nothing is asked of the hub.
+    for file in FILES {
+        hub.set_reply(file, &OriginReply::status(503));
+    }
+    let again = hub.install(&pins).await;
+    hub.assert_installed(&again);
+    let shown = join_lines(&again.stdout);
+    assert!(shown.contains("is already installed and in use"), "{shown}");
+    assert_eq!(hub.storage.requests().len(), FILES.len());
+
+    // Another model was installed since: this one is used again, without a download.
+    let other_folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tiny_xlmr");
+    let mut other = registry_command(["model", "install", other_folder.to_str().unwrap()]);
+    other.arg("--data-dir").arg(hub.data.path());
+    assert_exit(&Program::run(other).await, 0, "");
+    let again = hub.install(&pins).await;
+    assert_exit(&again, 0, "");
+    let shown = join_lines(&again.stdout);
+    assert!(
+        shown.contains("was already installed, and is now in use"),
+        "{shown}"
+    );
+
+    // A file that is missing among the pins, or another content of one, is not what is installed.
+    let fewer = hub.pins(&FILES[..5]);
+    assert_exit(&hub.install(&fewer).await, 2, "HTTP 503");
+    let current = a2a_registry_embed::find_current_model(hub.data.path()).unwrap();
+    let installed = current.unwrap().folder.join("model.safetensors");
+    let mut damaged = weights;
+    *damaged.last_mut().unwrap() ^= 1;
+    std::fs::write(installed, damaged).unwrap();
+    assert_exit(&hub.install(&pins).await, 2, "HTTP 503");
 }
 
 #[tokio::test]

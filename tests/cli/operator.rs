@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{file, run_command};
@@ -364,4 +365,89 @@ async fn sentence_encoders_are_installed_and_shown() {
         2,
         "config.json",
     );
+}
+
+#[tokio::test]
+async fn an_installation_says_whether_searches_use_the_model() {
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tiny");
+    let tiny = tiny.to_str().unwrap();
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let install = async |config: &str| {
+        let (_kept, config) = file(config);
+        let command = ["model", "install", tiny, "--data-dir", data];
+        let options = ["--config", &config];
+        let finished = run_command(&[&command[..], &options].concat()).await;
+        let document = run_command(&[&command[..], &options, &["--json"]].concat()).await;
+        assert_exit(&finished, 0, "");
+        let document: serde_json::Value =
+            serde_json::from_str(&join_lines(&document.stdout)).unwrap();
+        (join_lines(&finished.stdout), document["model"].clone())
+    };
+    let (shown, model) = install("").await;
+    assert!(
+        shown.contains("was installed, and is now in use"),
+        "{shown}"
+    );
+    assert_eq!(model["current"], true, "{model}");
+    let installed = model["folder"].as_str().unwrap();
+    let name = Path::new(installed).file_name().unwrap();
+    let name = name.to_str().unwrap();
+
+    let set = format!("set search.model = {name:?} and restart");
+    let endpoint = "[embedding]\nurl = \"https://api.example.com/v1/embeddings\"\nmodel = \"m\"\n";
+    for (config, reason) in [
+        ("[search]\nmodel = \"off\"\n", "full text only"),
+        ("[search]\nmodel = \"built-in\"\n", "the built-in model"),
+        ("[search]\nmodel = \"another\"\n", "is not installed"),
+        (endpoint, "embedding.url"),
+    ] {
+        let (shown, model) = install(config).await;
+        for words in ["is already installed, but not in use", reason, &set] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+        assert_eq!(model["current"], false, "{model}");
+    }
+    // What is said to be set has the effect.
+    let (shown, model) = install(&format!("{endpoint}[search]\nmodel = {name:?}\n")).await;
+    assert!(shown.contains("is already installed and in use"), "{shown}");
+    assert!(shown.contains("from its next start"), "{shown}");
+    assert_eq!(model["current"], true, "{model}");
+}
+
+/// How far the encoders are with the agents is in the database: before the first start and while it does not respond,
+/// the rest of the table is shown.
+#[tokio::test]
+async fn model_status_without_its_database_says_not_known() {
+    let database = Database::postgres().await;
+    let folder = TempDir::new().unwrap();
+    let data = folder_of(&folder);
+    let migrate = ["migrate", "--data-dir", &data, "--database", database.url()];
+    assert_exit(&run_command(&migrate).await, 0, "");
+    let away = "postgres://nobody:hush-7@127.0.0.1:1/registry";
+    for (database, progress, agents) in [
+        (Some(database.url()), "not begun", json!(0)),
+        (Some(away), "not known", Value::Null),
+        (None, "not known", Value::Null),
+    ] {
+        let mut status = vec!["model", "status", "--data-dir", &data];
+        status.extend(database.iter().flat_map(|url| ["--database", *url]));
+        let shown = run_command(&status).await;
+        assert_exit(&shown, 0, "");
+        let table = join_lines(&shown.stdout);
+        assert!(
+            table.contains("built in") && table.contains(progress),
+            "{table}"
+        );
+        status.push("--json");
+        let document = run_command(&status).await;
+        assert_exit(&document, 0, "");
+        for printed in [&shown, &document] {
+            assert!(!format!("{printed:?}").contains("hush-7"), "{printed:#?}");
+        }
+        let document: Value = serde_json::from_str(&join_lines(&document.stdout)).unwrap();
+        assert_eq!(document["agents"], agents, "{document}");
+        assert_eq!(document["models"][0]["agents"], Value::Null, "{document}");
+    }
+    assert!(!Path::new(&data).exists());
 }

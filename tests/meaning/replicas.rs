@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use a2a_registry_core::embeddings::embedding_progress;
-use a2a_registry_core::embeddings::model_indexer::previous_model_ids;
+use a2a_registry_core::embeddings::model_indexer::{
+    previous_model_ids, purge_unused_models, run_embedding_step,
+};
+use a2a_registry_store::vectors;
 use time::Duration;
 
 use super::{
-    QUESTION, ScriptedEncoder, TextKind, finish, good, open, patient, search_with_mode, three,
+    EncoderBehaviour, QUESTION, ScriptedEncoder, TextKind, finish, good, open, patient,
+    search_with_mode, three,
 };
 use crate::support::both_databases;
 use crate::support::database::Database;
@@ -84,4 +88,42 @@ async fn a_model_has_the_name_that_the_process_knows(url: &str) {
     let progress = embedding_progress(&registry.app);
     let names: Vec<&str> = progress.iter().map(|model| &*model.name).collect();
     assert_eq!(names, ["acme/renamed"]);
+}
+
+both_databases!(an_encoder_that_is_away_keeps_its_vectors);
+
+/// An endpoint does not respond for hours, and meanwhile a process with another encoder deletes what is not used.
+async fn an_encoder_that_is_away_keeps_its_vectors(url: &str) {
+    let registry = patient(url).await;
+    let [bank, travel, poet] = three(&registry).await;
+    let encoder = ScriptedEncoder::new("endpoint", 0);
+    let mut embedding = open(&registry, &encoder).await;
+    finish(&registry, &mut embedding).await;
+    let card = card_bytes("Mint", "Money for travellers");
+    let late = registry
+        .register_approved_card("late.agents-test.com", &card)
+        .await;
+    registry.catch_up().await;
+    encoder.take_texts(TextKind::Card);
+    encoder.behave(EncoderBehaviour::Away);
+    for _ in 0..3 {
+        registry.advance(Duration::minutes(40));
+        run_embedding_step(&registry.app, &mut embedding)
+            .await
+            .unwrap_err();
+        let another = ["another".to_owned()];
+        let deleted = purge_unused_models(&registry.app, &another).await;
+        assert!(!deleted.unwrap());
+    }
+    encoder.behave(EncoderBehaviour::Working);
+    finish(&registry, &mut embedding).await;
+    let texts = encoder.take_texts(TextKind::Card);
+    assert!(texts.iter().any(|text| text.contains("Mint")), "{texts:?}");
+    assert!(
+        !texts.iter().any(|text| text.contains("Bureau")),
+        "{texts:?}"
+    );
+    let agents = [bank, travel, poet, late.id];
+    let stored = vectors::vectors_by_agent(&registry.store, "endpoint", &agents).await;
+    assert_eq!(stored.unwrap().len(), agents.len());
 }

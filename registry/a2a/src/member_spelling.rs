@@ -1,5 +1,6 @@
 //! Members of an agent's documents, whose names some agents write in `snake_case`.
 
+use a2a_card::to_snake_case;
 use serde_json::Value;
 
 /// A member by its name, or by that name in `snake_case`, as agents that follow the a2a-protocol skill write it.
@@ -14,15 +15,4 @@ pub(super) fn string_member(holder: &Value, name: &str) -> Option<String> {
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty())
         .map(str::to_owned)
-}
-
-pub(super) fn to_snake_case(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 4);
-    for character in name.chars() {
-        if character.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(character.to_ascii_lowercase());
-    }
-    snake
 }

@@ -1,9 +1,9 @@
 //! The forms of 1.0 as the a2a-protocol skill describes them, which code assistants follow when they write agents:
 //! methods begin with `a2a.`, and members are in `snake_case`.
 
+use a2a_card::to_snake_case;
 use serde_json::Value;
 
-use super::member_spelling::to_snake_case;
 use super::operation::{HttpRequestParts, Operation};
 use super::route_selection::AgentRoute;
 use super::{jsonrpc, push, v1};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use a2a_crawler::SystemClock;
 use a2a_registry_core::config::Config;
-use a2a_registry_core::embeddings::models::{SelectedModel, describe_built_in_model, select_model};
+use a2a_registry_core::embeddings::models::{SelectedModel, select_model};
 use a2a_registry_embed::{InstalledModel, ModelInstallation};
 use a2a_registry_server::maintenance::{self, EmbeddingProgress, ModelEmbeddingProgress};
 use clap::{Args, Subcommand};
@@ -98,8 +98,7 @@ pub async fn run_model(command: &ModelCommand, console: &Console) -> CommandResu
 async fn install_model(arguments: &InstallModelArgs, console: &Console) -> CommandResult {
     let config = arguments.local.load_config()?;
     offline_args::require_data_dir(&config)?;
-    let takes_effect = model_activation_note(&config);
-    let data_dir = config.store.data_dir;
+    let data_dir = config.store.data_dir.clone();
     let (installed, pins) = match arguments.hub.hub_name(&arguments.source) {
         Some(name) => {
             let (installed, pins) = install_from_hub(name, &arguments.hub, &data_dir).await?;
@@ -108,22 +107,28 @@ async fn install_model(arguments: &InstallModelArgs, console: &Console) -> Comma
         None => (install_folder(&arguments.source, data_dir).await?, None),
     };
     let about = installed.model.description.clone();
+    let (is_selected, takes_effect) = model_activation(&config, &installed.model);
     let document = json!({
-        "model": ModelView::from(installed.model),
+        "model": ModelView {
+            current: is_selected,
+            ..ModelView::from(installed.model)
+        },
         "was_there": installed.was_installed,
         "was_current": installed.was_current,
         "takes_effect": takes_effect,
         "pins": pins,
     });
-    let message = match (installed.was_installed, installed.was_current) {
-        (true, true) => "is already installed and in use",
-        (true, false) => "was already installed, and is now in use",
-        (false, _) => "was installed, and is now in use",
+    let message = match (is_selected, installed.was_installed, installed.was_current) {
+        (true, true, true) => "is already installed and in use",
+        (true, true, false) => "was already installed, and is now in use",
+        (true, false, _) => "was installed, and is now in use",
+        (false, true, _) => "is already installed, but not in use",
+        (false, false, _) => "was installed, but is not in use",
     };
     console.print_result(&document, || {
         let name = about.as_ref().map_or("the model", |about| &about.name);
         console.print_line(&format!("{name} {message}"))?;
-        console.print_line(takes_effect)?;
+        console.print_line(&takes_effect)?;
         about
             .iter()
             .try_for_each(|about| print_model(console, about))?;
@@ -161,15 +166,33 @@ fn print_pins(
     console.print_line(&pins.to_command(hub.other_hub()))
 }
 
-/// How a server that runs on this data folder will use an installed model.
-fn model_activation_note(config: &Config) -> &'static str {
-    if !config.search.model.is_empty() {
-        "searches still use what search.model names; remove that key and restart the server to use this model"
-    } else if !config.embedding.url.is_empty() {
-        "searches still use the encoder at embedding.url; remove that key and restart the server to use this model"
-    } else {
-        "a server that runs on this data folder uses it once it has encoded every agent, without a restart"
-    }
+/// Whether searches use an installed model, and from when; or what they use, and what to set for this model.
+fn model_activation(config: &Config, model: &InstalledModel) -> (bool, String) {
+    let used_instead = match select_model(config) {
+        Ok(SelectedModel::Installed(selected)) if selected.folder == model.folder => {
+            let from_when = if config.search.model.is_empty() {
+                "a server that runs on this data folder uses it once it has encoded every agent, without a restart"
+            } else {
+                "search.model names it: a server uses it from its next start on, once it has encoded every agent"
+            };
+            return (true, from_when.to_owned());
+        }
+        Ok(SelectedModel::Off) => "searches are full text only, because search.model is \"off\"",
+        Ok(SelectedModel::Endpoint) => "searches use the encoder at embedding.url",
+        Ok(SelectedModel::BuiltIn) => {
+            "searches use the built-in model, because search.model is \"built-in\""
+        }
+        Ok(SelectedModel::Installed(_)) => {
+            "searches use another installed model, which search.model names"
+        }
+        Err(_) => "search.model names a model that is not installed",
+    };
+    let folder = model.folder.file_name().unwrap_or_default();
+    let note = format!(
+        "{used_instead}; set search.model = {:?} and restart the server to use this model",
+        folder.to_string_lossy()
+    );
+    (false, note)
 }
 
 async fn print_model_status(arguments: &OfflineArgs, console: &Console) -> CommandResult {
@@ -220,15 +243,12 @@ async fn list_models(
             }
         })
         .collect();
-    let built_in = tokio::task::spawn_blocking(describe_built_in_model)
-        .await
-        .map_err(|error| CommandError::new(format!("the built-in model: {error}")))??;
     models.push(ModelView {
         current: selected == Some(&SelectedModel::BuiltIn),
         built_in: true,
         folder: None,
         damaged: false,
-        about: Some(built_in),
+        about: Some(a2a_registry_embed::describe_built_in_model()?),
         agents: None,
     });
     for model in &mut models {

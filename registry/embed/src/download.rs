@@ -1,5 +1,6 @@
 //! Downloads of models: which files a model consists of, and the folder that collects them until they are installed.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -10,11 +11,11 @@ use super::error::ModelError;
 use super::install::{
     ModelInstallation, create_private_folder, install_from, lock_models_folder, remove_entries_if,
 };
-use super::installed_models::models_folder;
+use super::installed_models::{list_installed_models, models_folder};
 use super::model_folder::{
     DEFAULT_POOLING_FOLDER, LENGTH_CONFIG_FILE, MAX_SETTINGS_BYTES, MAX_TOKENIZER_BYTES,
-    MAX_WEIGHTS_BYTES, MODULES_FILE, SymlinkPolicy, TOKENIZER_FILE, WEIGHTS_FILE, join_path,
-    parse_module_folders,
+    MAX_WEIGHTS_BYTES, MODULES_FILE, ModelFiles, SymlinkPolicy, TOKENIZER_FILE, WEIGHTS_FILE,
+    join_path, parse_module_folders, sanitize_model_name,
 };
 use super::prompts::PROMPTS_FILE;
 
@@ -114,6 +115,32 @@ impl ModelDownload {
 
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Selects the installed model that has this name and exactly these files, by path with the SHA-256 of each;
+    /// `None` if there is none. Blocks while it reads the files.
+    pub fn select_installed(
+        &self,
+        name: &str,
+        digests: &BTreeMap<String, String>,
+    ) -> Result<Option<ModelInstallation>, ModelError> {
+        let name = sanitize_model_name(name);
+        let mut models = list_installed_models(&self.data_dir)?;
+        models.retain(|model| {
+            let about = model.description.as_ref();
+            about.is_some_and(|about| about.name == name)
+        });
+        for model in models {
+            let folder = &model.folder;
+            // A folder that was changed since is downloaded again.
+            let is_requested = ModelFiles::read(folder, &name, SymlinkPolicy::Reject)
+                .is_ok_and(|files| files.have_digests(digests));
+            if is_requested {
+                let selected = install_from(&self.data_dir, folder, &name, SymlinkPolicy::Reject);
+                return selected.map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// Installs the downloaded model under this name like [`crate::install_model`], and removes the download.

@@ -99,17 +99,8 @@ fn contains_intact_model(folder: &Path, id: &str) -> bool {
 }
 
 fn write_model(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
-    let description = ModelDescription {
-        id: files.id.clone(),
-        name: files.name.clone(),
-        dimensions: files.config.hidden_size,
-        max_length: files.max_length,
-        pooling: files.pooling,
-        bytes: files
-            .iter_files()
-            .map(|(_, bytes)| bytes.len() as u64)
-            .sum(),
-    };
+    let lengths = files.iter_files().map(|(_, bytes)| bytes.len() as u64);
+    let description = ModelDescription::from_files(files, lengths.sum());
     let text = serialize_description(&description, folder)?;
     for (path, bytes) in files
         .iter_files()

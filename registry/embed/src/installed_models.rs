@@ -35,6 +35,25 @@ pub struct ModelDescription {
     pub bytes: u64,
 }
 
+impl ModelDescription {
+    /// Describes a model by its settings, without opening it.
+    pub(super) fn from_files(files: &ModelFiles, bytes: u64) -> Self {
+        Self {
+            id: files.id.clone(),
+            name: files.name.clone(),
+            dimensions: files.config.hidden_size,
+            max_length: files.max_length,
+            pooling: files.pooling,
+            bytes,
+        }
+    }
+}
+
+/// Describes the built-in model, which takes no space in the data folder.
+pub fn describe_built_in_model() -> Result<ModelDescription, ModelError> {
+    Ok(ModelDescription::from_files(&ModelFiles::built_in()?, 0))
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledModel {
     pub folder: PathBuf,

@@ -41,7 +41,8 @@ pub use endpoint::{EndpointOpenError, EndpointOptions, RemoteEncoder};
 pub use error::ModelError;
 pub use install::{ModelInstallation, install_model};
 pub use installed_models::{
-    InstalledModel, MAX_LISTED_MODELS, ModelDescription, find_current_model, list_installed_models,
+    InstalledModel, MAX_LISTED_MODELS, ModelDescription, describe_built_in_model,
+    find_current_model, list_installed_models,
 };
 pub use languages::ModelLanguages;
 pub use model::MAX_QUERY_TOKENS;

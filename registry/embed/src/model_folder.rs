@@ -2,6 +2,7 @@
 //! weights.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path};
@@ -204,6 +205,15 @@ impl ModelFiles {
         ])
     }
 
+    /// Whether these are all of its files, by path with the lower-case hexadecimal SHA-256 of each.
+    pub fn have_digests(&self, digests: &BTreeMap<String, String>) -> bool {
+        self.iter_files().count() == digests.len()
+            && self.iter_files().all(|(path, bytes)| {
+                let actual = digest::digest(&digest::SHA256, bytes);
+                digests.get(path) == Some(&to_hexadecimal(actual.as_ref()))
+            })
+    }
+
     fn compute_id(&self) -> String {
         let mut context = digest::Context::new(&digest::SHA256);
         context.update(ID_DIGEST_PREFIX);
@@ -214,13 +224,12 @@ impl ModelFiles {
                 context.update(part);
             }
         }
-        let digest = context.finish();
-        digest
-            .as_ref()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        to_hexadecimal(context.finish().as_ref())
     }
+}
+
+fn to_hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The folders of the network and its pooling, from the model's list of modules.

@@ -6,7 +6,7 @@ use tantivy::postings::SegmentPostings;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, SegmentReader};
 
-use super::keys::{KeyField, KeyKind};
+use super::keys::{KeyField, KeyKind, visit_prefixed_terms};
 use super::schema::SUGGESTION_MARK;
 use super::suggestion_kind::SuggestionKind;
 use super::text_folding::fold_text;
@@ -43,18 +43,13 @@ impl ExactMatcher {
         let folded = fold_text(&self.text);
         for kind in [SuggestionKind::Name, SuggestionKind::Skill] {
             let first = KeyKind::Suggestion(kind).encode(&format!("{folded}{SUGGESTION_MARK}"));
-            let mut spellings = index.terms().range().ge(&first).into_stream()?;
             let mut compared = 0;
-            while compared < MAX_SPELLINGS
-                && spellings.advance()
-                && spellings.key().starts_with(first.as_bytes())
-            {
+            visit_prefixed_terms(index.terms(), &first, |_, spelling| {
                 compared += 1;
-                postings.push(
-                    index
-                        .read_postings_from_terminfo(spellings.value(), IndexRecordOption::Basic)?,
-                );
-            }
+                postings
+                    .push(index.read_postings_from_terminfo(spelling, IndexRecordOption::Basic)?);
+                tantivy::Result::Ok(compared < MAX_SPELLINGS)
+            })?;
         }
         Ok(ExactMatchSegment { postings })
     }

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use a2a_registry_domain::facet::Facet;
+use tantivy::postings::TermInfo;
 use tantivy::schema::{Field, IndexRecordOption, SchemaBuilder, TextFieldIndexing, TextOptions};
 use tantivy::termdict::{TermDictionary, TermStreamer};
 use tantivy::{InvertedIndexReader, SegmentReader, Term};
@@ -103,6 +104,20 @@ impl KeyKind {
         let first = self.prefix_byte();
         terms.range().ge([first]).lt([first + 1]).into_stream()
     }
+}
+
+/// Visits the terms that start with `prefix`, in ascending order, until `visit` returns `false`.
+pub(super) fn visit_prefixed_terms<E: From<std::io::Error>>(
+    terms: &TermDictionary,
+    prefix: &str,
+    mut visit: impl FnMut(&[u8], &TermInfo) -> Result<bool, E>,
+) -> Result<(), E> {
+    let mut begun = terms.range().ge(prefix).into_stream()?;
+    while begun.advance()
+        && begun.key().starts_with(prefix.as_bytes())
+        && visit(begun.key(), begun.value())?
+    {}
+    Ok(())
 }
 
 pub(super) fn strip_key_kind(key: &[u8]) -> &[u8] {

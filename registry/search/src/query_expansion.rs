@@ -8,6 +8,7 @@ use tantivy::{Score, Searcher, Term};
 
 use super::analysis::{AnalyzedQuery, QueryWord, split_query_words};
 use super::error::IndexError;
+use super::keys::visit_prefixed_terms;
 use super::schema::IndexFields;
 use super::statistics::CorpusStatistics;
 use super::text_folding::fold_text;
@@ -230,12 +231,7 @@ pub(super) fn expand_prefix(
         terms,
         truncated: mut cut,
     } = agents.first_terms(fields.text, None, MAX_PREFIX_TERMS, |terms, found| {
-        let mut begun = terms.range().ge(&prefix).into_stream()?;
-        while begun.advance()
-            && begun.key().starts_with(prefix.as_bytes())
-            && found(begun.key(), begun.value())?
-        {}
-        Ok(())
+        visit_prefixed_terms(terms, &prefix, found)
     })?;
     let mut bounds: BTreeMap<&str, u64> = BTreeMap::new();
     for term in &terms {

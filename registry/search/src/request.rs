@@ -42,6 +42,9 @@ pub struct SearchRequest {
     pub max_bytes: Option<usize>,
     /// Position after which the page begins, taken from an earlier page of the same search.
     pub after: Option<SortPosition>,
+    /// Whether quotations are words, as on an earlier page of the same search: an agent that matches them may have
+    /// come since.
+    pub relaxes_quotations: bool,
     /// Facets to count over all matches, or over those that fit with [`only_fitting`](Self::only_fitting).
     pub facets: Vec<Facet>,
     /// Whether only agents that fit the text are hits, and counted in facets and groups.

@@ -33,6 +33,8 @@ pub struct IndexSearchResponse {
     pub facets: BTreeMap<Facet, FacetCounts>,
     /// Hints about an empty result or ignored parts of the query.
     pub hints: Vec<Hint>,
+    /// Whether quotations were searched as words, because nothing matched them.
+    pub has_relaxed_quotations: bool,
     pub generation: u64,
     pub overlay_version: u64,
 }

@@ -185,19 +185,22 @@ impl Index {
     pub fn search(&self, request: &SearchRequest) -> Result<IndexSearchResponse, IndexError> {
         check_request_limits(request)?;
         let prepared = self.0.prepare_query(request)?;
-        let response = self.search_prepared(request, &prepared)?;
-        if response.total > 0 {
-            return Ok(response);
-        }
         let Some(parsed) = prepared.parsed.relax_quotations() else {
-            return Ok(response);
+            return self.search_prepared(request, &prepared);
         };
-        let prepared = self.0.prepare_parsed_query(request, parsed)?;
-        let relaxed = self.search_prepared(request, &prepared)?;
-        // If the words have no matches either, the hints of the query as it was written say more.
-        match relaxed.total {
-            0 => Ok(response),
-            _ => Ok(relaxed),
+        let as_written = match request.relaxes_quotations {
+            true => None,
+            false => Some(self.search_prepared(request, &prepared)?),
+        };
+        match as_written {
+            Some(response) if response.total > 0 => Ok(response),
+            as_written => {
+                let prepared = self.0.prepare_parsed_query(request, parsed)?;
+                let relaxed = self.search_prepared(request, &prepared)?;
+                // If the words have no matches either, the hints of the query as it was written say more.
+                let as_written = as_written.filter(|_| relaxed.total == 0);
+                Ok(as_written.unwrap_or(relaxed))
+            }
         }
     }
 
@@ -254,6 +257,7 @@ impl Index {
             left_out,
             facets,
             hints,
+            has_relaxed_quotations: prepared.parsed.has_relaxed_quotations,
             applied_seq: prepared.view.applied_seq,
             generation: prepared.view.generation,
             overlay_version: prepared.view.overlay_version,

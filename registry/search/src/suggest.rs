@@ -11,7 +11,7 @@ use tantivy::schema::IndexRecordOption;
 use super::Index;
 use super::doc_bit_set::VisibleDocs;
 use super::error::IndexError;
-use super::keys::{KIND_BYTES, KeyField, KeyKind};
+use super::keys::{KIND_BYTES, KeyField, KeyKind, visit_prefixed_terms};
 use super::response::Suggestion;
 use super::schema::SUGGESTION_MARK;
 use super::suggestion_kind::SuggestionKind;
@@ -170,12 +170,7 @@ fn find_prefixed_values(
     let key_prefix = kind.encode(prefix);
     let FirstVisibleTerms { bytes, terms, .. } =
         visible.first_terms(keys.field(), Some(prefixed_keys), limit, |terms, found| {
-            let mut begun = terms.range().ge(&key_prefix).into_stream()?;
-            while begun.advance()
-                && begun.key().starts_with(key_prefix.as_bytes())
-                && found(begun.key(), begun.value())?
-            {}
-            Ok(())
+            visit_prefixed_terms(terms, &key_prefix, found)
         })?;
     let mut segment_values: Vec<SegmentSuggestion> = terms
         .into_iter()

@@ -9,6 +9,7 @@ use tantivy::{Searcher, Term};
 use super::analysis::{AnalyzedQuery, QueryWord};
 use super::error::IndexError;
 use super::everyday_words::is_everyday_word;
+use super::keys::visit_prefixed_terms;
 use super::languages::{LanguageSet, STEM_MARK, stem_by_script};
 use super::schema::IndexFields;
 use super::statistics::CorpusStatistics;
@@ -204,12 +205,7 @@ fn find_written_word(
     // Stemming turns a final `y` into `i`.
     let beginning = stem.strip_suffix('i').unwrap_or(stem);
     let scanned = agents.first_terms(fields.text, None, MAX_INFLECTIONS, |terms, found| {
-        let mut begun = terms.range().ge(beginning).into_stream()?;
-        while begun.advance()
-            && begun.key().starts_with(beginning.as_bytes())
-            && found(begun.key(), begun.value())?
-        {}
-        Ok(())
+        visit_prefixed_terms(terms, beginning, found)
     })?;
     let words = scanned.terms.iter();
     let words = words.map(|term| &scanned.bytes[term.text.clone()]);

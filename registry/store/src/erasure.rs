@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use sea_orm::sea_query::Query;
+use sea_orm::sea_query::{Query, SelectStatement};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::bulk_rows::{is_storable_text, lock_for_update};
-use super::entity::{agent, card_body, fetch_attempt, source, version, version_source};
+use super::entity::{agent, card_body, domain, fetch_attempt, source, version, version_source};
 use super::vectors::embedding_models;
 use super::{Executor, StoreError, WriteTransaction};
 
@@ -34,6 +34,48 @@ pub async fn agents_by_domain_name(
         .filter(agent::Column::Domain.eq(name))
         .order_by_asc(agent::Column::Id);
     Ok(lock_for_update(db, query).all(db.connection()).await?)
+}
+
+/// The removed domains that had this name and whose fetches are still stored, whether or not they had agents.
+pub async fn removed_domains_with_fetches(
+    db: &impl Executor,
+    name: &str,
+) -> Result<BTreeSet<i64>, StoreError> {
+    if !is_storable_text(name) {
+        return Ok(BTreeSet::new());
+    }
+    let removed: Vec<i64> = domain::Entity::find()
+        .select_only()
+        .column(domain::Column::Id)
+        .filter(domain::Column::Name.eq(name))
+        .filter(domain::Column::DeletedAt.is_not_null())
+        .into_tuple()
+        .all(db.connection())
+        .await?;
+    let fetched = Query::select()
+        .column(fetch_attempt::Column::SourceId)
+        .from(fetch_attempt::Entity)
+        .and_where(fetch_attempt::Column::SourceId.in_subquery(source_ids(removed.clone())))
+        .take();
+    let fetched: Vec<i64> = source::Entity::find()
+        .select_only()
+        .column(source::Column::DomainId)
+        .distinct()
+        .filter(source::Column::DomainId.is_in(removed))
+        .filter(source::Column::Id.in_subquery(fetched))
+        .into_tuple()
+        .all(db.connection())
+        .await?;
+    Ok(fetched.into_iter().collect())
+}
+
+/// The keys of all sources of these domains, ended ones too.
+fn source_ids(domains: impl IntoIterator<Item = i64>) -> SelectStatement {
+    Query::select()
+        .column(source::Column::Id)
+        .from(source::Entity)
+        .and_where(source::Column::DomainId.is_in(domains))
+        .take()
 }
 
 impl WriteTransaction {
@@ -104,13 +146,8 @@ impl WriteTransaction {
         &self,
         domains: impl IntoIterator<Item = i64>,
     ) -> Result<(), StoreError> {
-        let sources = Query::select()
-            .column(source::Column::Id)
-            .from(source::Entity)
-            .and_where(source::Column::DomainId.is_in(domains))
-            .take();
         let attempts = fetch_attempt::Entity::delete_many()
-            .filter(fetch_attempt::Column::SourceId.in_subquery(sources));
+            .filter(fetch_attempt::Column::SourceId.in_subquery(source_ids(domains)));
         self.delete_rows(attempts).await
     }
 

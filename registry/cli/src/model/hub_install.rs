@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use a2a_registry_embed::{ModelDownload, ModelInstallation};
+use a2a_registry_embed::{ModelDownload, ModelError, ModelInstallation};
 use clap::Args;
 
 use super::download::download_model;
@@ -70,7 +70,8 @@ impl HubArgs {
     }
 }
 
-/// Downloads a model to the data folder and installs it; returns what its files are.
+/// Downloads a model to the data folder and installs it, unless it is installed with the files that are asked for;
+/// returns what its files are.
 pub async fn install_from_hub(
     name: &str,
     arguments: &HubArgs,
@@ -87,7 +88,25 @@ pub async fn install_from_hub(
         request.revision.as_deref().unwrap_or_default()
     );
     // Bytes of an earlier process are used only where a digest shows that they are right.
-    let download = ModelDownload::open(data_dir, &source, request.pins.is_some())?;
+    let mut download = ModelDownload::open(data_dir, &source, request.pins.is_some())?;
+    if let (Some(revision), Some(sha256)) = (request.revision.clone(), request.pins.clone()) {
+        let (model_name, digests) = (name.to_owned(), sha256.clone());
+        let present;
+        (download, present) = run_check(name, move || {
+            let present = download.select_installed(&model_name, &digests)?;
+            Ok((download, present))
+        })
+        .await?;
+        if let Some(installed) = present {
+            download.remove();
+            let pins = ModelPins {
+                name: request.name,
+                revision,
+                sha256,
+            };
+            return Ok((installed, pins));
+        }
+    }
     let downloaded = download_model(&hub, &request, download.folder()).await;
     let pins = match downloaded {
         Ok(pins) => pins,
@@ -98,13 +117,18 @@ pub async fn install_from_hub(
             return Err(CommandError::from(error).with_context(name));
         }
     };
-    let installing = tokio::task::spawn_blocking({
-        let name = name.to_owned();
-        move || download.install(&name)
-    });
-    let installed = installing
+    let model_name = name.to_owned();
+    let installed = run_check(name, move || download.install(&model_name)).await?;
+    Ok((installed, pins))
+}
+
+/// Runs work on the files of a model on a thread that may block.
+async fn run_check<T: Send + 'static>(
+    name: &str,
+    check: impl FnOnce() -> Result<T, ModelError> + Send + 'static,
+) -> Result<T, CommandError> {
+    tokio::task::spawn_blocking(check)
         .await
         .map_err(|error| CommandError::new(format!("{name}: the check was aborted: {error}")))?
-        .map_err(|error| CommandError::from(error).with_context(name))?;
-    Ok((installed, pins))
+        .map_err(|error| CommandError::from(error).with_context(name))
 }

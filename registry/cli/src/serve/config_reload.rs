@@ -1,11 +1,16 @@
 //! SIGHUP: the configuration is read again while the registry serves.
 
+use std::time::Duration;
+
 use a2a_registry_core::admission::rules_reload::reload_config;
 
 use super::{RegistryServer, ServerConfigArgs};
 use crate::command_error::CommandError;
 use crate::logging;
 use crate::signals::{ShutdownSignals, SignalRequest};
+
+/// Delay before a reload is repeated because the database did not respond.
+const REPEAT_DELAY: Duration = Duration::from_secs(5);
 
 /// Serves until a signal to stop. On a signal to reload, the configuration is read again.
 ///
@@ -16,8 +21,16 @@ pub(super) async fn serve_until_stopped(
     arguments: &ServerConfigArgs,
     signals: &mut ShutdownSignals,
 ) -> Result<(), CommandError> {
+    let mut is_unanswered = false;
     loop {
+        let repetition = async {
+            match is_unanswered {
+                true => tokio::time::sleep(REPEAT_DELAY).await,
+                false => std::future::pending().await,
+            }
+        };
         tokio::select! {
+            () = repetition => {}
             request = signals.next_request() => match request {
                 SignalRequest::Stop => return Ok(()),
                 SignalRequest::Reload => {}
@@ -29,7 +42,7 @@ pub(super) async fn serve_until_stopped(
         }
         // A database that does not respond must not delay the end.
         tokio::select! {
-            () = server.reload(arguments) => {}
+            unanswered = server.reload(arguments) => is_unanswered = unanswered,
             () = signals.wait_for_signal() => return Ok(()),
         }
     }
@@ -39,7 +52,10 @@ impl RegistryServer {
     /// Reads the configuration again, and replaces what a running process can replace: certificate and key, log
     /// filter, admission rules, network lists and limits. Whatever cannot be read stays as it is. The log says what
     /// happened.
-    async fn reload(&self, arguments: &ServerConfigArgs) {
+    ///
+    /// Returns whether the database did not respond. It may have put agents on hold for the new rules nevertheless,
+    /// and these stay undecided until a reload succeeds, so it has to be repeated.
+    async fn reload(&self, arguments: &ServerConfigArgs) -> bool {
         let new = match arguments.load_config() {
             Ok(new) => new,
             Err(error) => {
@@ -48,7 +64,7 @@ impl RegistryServer {
                     error,
                     "the configuration was not reloaded; the old one stays"
                 );
-                return;
+                return false;
             }
         };
         let mut reloaded = "the configuration was reloaded";
@@ -64,12 +80,19 @@ impl RegistryServer {
             tracing::error!(error, "the log filter was not reloaded; the old one stays");
         }
         if let Err(error) = reload_config(&self.app, &new).await {
+            let is_unanswered = error.is_database_failure();
             let error = error.log_message();
-            tracing::error!(
-                error,
-                "rules, network lists and limits were not reloaded; send SIGHUP again when the database responds"
-            );
-            return;
+            match is_unanswered {
+                true => tracing::error!(
+                    error,
+                    "rules, network lists and limits were not reloaded; this is repeated until the database responds"
+                ),
+                false => tracing::error!(
+                    error,
+                    "rules, network lists and limits were not reloaded; send SIGHUP again"
+                ),
+            }
+            return is_unanswered;
         }
         let keys = Vec::from_iter(self.loaded.keys_needing_restart(&new));
         match keys.join(", ").as_str() {
@@ -79,5 +102,6 @@ impl RegistryServer {
                 "{reloaded}, except for these keys: they take effect at the next start"
             ),
         }
+        false
     }
 }

@@ -71,7 +71,7 @@ fn validate_new_token(new: &NewToken) -> Result<u32> {
     if new.scopes.as_ref().is_some_and(Vec::is_empty) {
         return Err(AppError::invalid(
             "/scopes",
-            "a token must have at least one scope",
+            "A token must have at least one scope.",
         ));
     }
     let days = new.expires_in_days.unwrap_or(DEFAULT_TOKEN_DAYS);

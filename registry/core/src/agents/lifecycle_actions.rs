@@ -24,7 +24,7 @@ pub async fn agent_suspend(
     act: &Act,
 ) -> Result<Agent> {
     change_agent_as_curator(context, caller, agent, act, |change_set, state, account| {
-        change_set.place_hold(state, Hold::Operator, &account.name, &act.reason);
+        change_set.ensure_hold(state, Hold::Operator, &account.name, &act.reason);
         Ok(())
     })
     .await

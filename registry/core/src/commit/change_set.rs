@@ -18,7 +18,7 @@ use a2a_registry_policy::PolicySet;
 use a2a_registry_store::entity::{
     agent, card_body, decision, hold, review, version, version_source,
 };
-use a2a_registry_store::events::NewEvent;
+use a2a_registry_store::events::{NewEvent, highest_event_seq};
 use a2a_registry_store::versions::VersionSummary;
 use a2a_registry_store::{StoredEnum, WriteTransaction};
 use serde_json::{Value, json};
@@ -53,6 +53,8 @@ pub struct ChangeSet<'a> {
     holds: Vec<hold::Model>,
     lifted_holds: Vec<(Uuid, Hold)>,
     retired_agents: Vec<Uuid>,
+    /// Agents that are as the action wants them, perhaps by another process whose event this one has not applied.
+    confirmed_agents: Vec<Uuid>,
     events: Vec<NewEvent>,
     /// The account that first registered a domain, by domain, if it is known without a read.
     pub first_registrants: HashMap<i64, Option<Uuid>>,
@@ -80,6 +82,7 @@ impl<'a> ChangeSet<'a> {
             holds: Vec::new(),
             lifted_holds: Vec::new(),
             retired_agents: Vec::new(),
+            confirmed_agents: Vec::new(),
             events: Vec::new(),
             first_registrants: HashMap::new(),
             admission_policies: OnceCell::new(),
@@ -423,6 +426,7 @@ impl<'a> ChangeSet<'a> {
             .events
             .iter()
             .filter_map(|event| event.agent_id)
+            .chain(self.confirmed_agents)
             .collect();
         agents.sort_unstable();
         agents.dedup();
@@ -470,6 +474,9 @@ impl<'a> ChangeSet<'a> {
             .await?;
         let mut committed = CommittedChanges::load(write, agents, written).await?;
         committed.last_seq = write.append_events(self.events).await?;
+        if committed.last_seq.is_none() && !committed.changed_ids.is_empty() {
+            committed.last_seq = Some(highest_event_seq(write).await?);
+        }
         Ok(committed)
     }
 }

@@ -1,12 +1,10 @@
 //! Erasure of a domain by an admin: its agents end, and what their cards said is deleted everywhere.
 
-use std::collections::BTreeSet;
-
 use a2a_registry_api::Erasure;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::{agent, domain};
-use a2a_registry_store::erasure::agents_by_domain_name;
+use a2a_registry_store::erasure::{agents_by_domain_name, removed_domains_with_fetches};
 use a2a_registry_store::{Executor, WriteTransaction, agents, domains, reviews};
 use serde_json::json;
 use uuid::Uuid;
@@ -23,9 +21,10 @@ use crate::ownership::dispute_error;
 use crate::ownership::is_disputed_domain;
 use crate::visibility::caller::Caller;
 
-/// Ends a domain, and deletes the versions, vectors and bytes of its agents' cards, also of agents that were retired
-/// before and of earlier registrations of the name. Bytes that an agent of another domain has too stay. Refused while
-/// the domain is disputed, or one of its live agents has an open review or a hold: the card is evidence until then.
+/// Ends a domain, and deletes the versions, vectors and bytes of its agents' cards and the results of its fetches,
+/// also of agents that were retired before and of earlier registrations of the name. Bytes that an agent of another
+/// domain has too stay. Refused while the domain is disputed, or one of its live agents has an open review or a hold:
+/// the card is evidence until then.
 pub async fn domain_erase(
     context: &AppContext,
     caller: &Caller,
@@ -37,14 +36,15 @@ pub async fn domain_erase(
     let name = normalize_host_name(domain);
     let (write, live) = begin_erasure(context, &name).await?;
     let agents = erasable_agents(&write, &name, live.as_ref().map(|live| &live.row)).await?;
-    if live.is_none() && agents.is_empty() {
+    let mut domains = removed_domains_with_fetches(&write, &name).await?;
+    if live.is_none() && agents.is_empty() && domains.is_empty() {
         return Err(AppError::no_domain(&name));
     }
     require_no_open_case(&write, &agents).await?;
     let ids: Vec<Uuid> = agents.iter().map(|row| row.id).collect();
     let erased = write.erase_agent_content(&ids).await?;
-    let domains = agents.iter().map(|row| row.domain_id);
-    let domains: BTreeSet<i64> = domains.chain(live.iter().map(|live| live.row.id)).collect();
+    domains.extend(agents.iter().map(|row| row.domain_id));
+    domains.extend(live.iter().map(|live| live.row.id));
     write.delete_fetch_attempts(domains).await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     if let Some(LockedDomain { row, followers }) = &live {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use a2a_registry_api::DomainView;
 use a2a_registry_domain::source::SourceState;
-use a2a_registry_store::entity::domain;
+use a2a_registry_store::entity::{domain, source};
 use a2a_registry_store::{domains, visit_results};
 
 use crate::context::AppContext;
@@ -20,10 +20,10 @@ pub async fn domain_view(context: &AppContext, caller: &Caller, id: i64) -> Resu
     for row in &rows {
         row.state()?;
     }
-    let view = domain_views(context, caller, rows).await?.pop();
+    let (mut views, sources) = views_with_sources(context, caller, rows).await?;
+    let view = views.pop();
     let mut view =
         view.ok_or_else(|| AppError::not_found("The domain is no longer registered."))?;
-    let sources = domains::live_sources_by_domain(&context.store, &[id]).await?;
     let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
     let names: HashMap<String, i64> = sources
         .iter()
@@ -46,8 +46,17 @@ pub async fn domain_view(context: &AppContext, caller: &Caller, id: i64) -> Resu
 pub async fn domain_views(
     context: &AppContext,
     caller: &Caller,
-    mut rows: Vec<domain::Model>,
+    rows: Vec<domain::Model>,
 ) -> Result<Vec<DomainView>> {
+    Ok(views_with_sources(context, caller, rows).await?.0)
+}
+
+/// Builds the views, and returns the live sources that they were made from.
+async fn views_with_sources(
+    context: &AppContext,
+    caller: &Caller,
+    mut rows: Vec<domain::Model>,
+) -> Result<(Vec<DomainView>, Vec<source::Model>)> {
     rows.retain(|row| {
         let state = row.state();
         state
@@ -61,7 +70,7 @@ pub async fn domain_views(
         let presenter = DomainPresenter::new(context, caller, row, &domain_rows);
         views.push(presenter.view(&mut attempts).await?);
     }
-    Ok(views)
+    Ok((views, domain_rows.sources))
 }
 
 #[cfg(test)]

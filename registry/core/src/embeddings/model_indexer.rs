@@ -171,6 +171,8 @@ pub async fn run_embedding_step(
     context: &AppContext,
     indexer: &mut ModelIndexer,
 ) -> Result<EmbeddingStepResult> {
+    // First, because a step fails while the encoder is away, and the model is in use nevertheless.
+    record_model_use(context, indexer).await?;
     if !indexer.is_complete() {
         return embed_next_agents(context, indexer).await;
     }
@@ -291,7 +293,7 @@ async fn embed_changed_agents(
         let events =
             events::events_after(&context.store, indexer.applied_seq, EVENTS_PER_STEP).await?;
         let Some(last) = events.last().map(|event| event.seq) else {
-            return record_model_use(context, indexer).await;
+            return Ok(EmbeddingStepResult::Idle);
         };
         indexer.pending_agents = events.iter().filter_map(|event| event.agent_id).collect();
         indexer.pending_agents.sort_unstable();
@@ -348,11 +350,8 @@ async fn embed_changed_agents(
     Ok(EmbeddingStepResult::Progress(count))
 }
 
-/// Records from time to time, while idle, that the model is still in use.
-async fn record_model_use(
-    context: &AppContext,
-    indexer: &mut ModelIndexer,
-) -> Result<EmbeddingStepResult> {
+/// Records from time to time that the model is still in use.
+async fn record_model_use(context: &AppContext, indexer: &mut ModelIndexer) -> Result<()> {
     let now = context.now();
     if now.0.saturating_sub(indexer.model_row.used_at) > USE_RECORD_INTERVAL {
         context
@@ -361,7 +360,7 @@ async fn record_model_use(
             .await?;
         indexer.model_row.used_at = now.0;
     }
-    Ok(EmbeddingStepResult::Idle)
+    Ok(())
 }
 
 /// Reads a model again: one that another process has deleted, or whose file contains erased vectors.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use a2a_registry_embed::{
-    Embedder, EncoderOptions, EndpointOpenError, InstalledModel, LocalEncoder, ModelDescription,
-    ModelError, RemoteEncoder, find_current_model, list_installed_models,
+    Embedder, EncoderOptions, EndpointOpenError, InstalledModel, LocalEncoder, ModelError,
+    RemoteEncoder, describe_built_in_model, find_current_model, list_installed_models,
 };
 
 use crate::config::Config;
@@ -69,20 +69,6 @@ pub fn select_model(config: &Config) -> Result<SelectedModel, String> {
     }
 }
 
-/// Describes the built-in model, which takes no space in the data folder. Blocks while it is opened.
-pub fn describe_built_in_model() -> Result<ModelDescription, ModelError> {
-    let encoder = LocalEncoder::built_in(EncoderOptions::default())?;
-    let identity = encoder.model_identity();
-    Ok(ModelDescription {
-        id: identity.id.clone(),
-        name: identity.name.clone(),
-        dimensions: identity.dimensions,
-        max_length: encoder.max_card_tokens(),
-        pooling: encoder.pooling(),
-        bytes: 0,
-    })
-}
-
 /// Opens the selected model, and the previous one if it is a different one that still exists; `None` if semantic
 /// search is turned off.
 pub async fn open_configured_models(
@@ -90,7 +76,6 @@ pub async fn open_configured_models(
 ) -> Result<Option<ConfiguredEmbedders>, String> {
     let config = context.config();
     let selected = select_model(&config)?;
-    let is_built_in = selected == SelectedModel::BuiltIn;
     let configured = match selected {
         SelectedModel::Off => return Ok(None),
         SelectedModel::Endpoint => open_endpoint(context, &config).await?,
@@ -98,7 +83,7 @@ pub async fn open_configured_models(
         SelectedModel::BuiltIn => open_built_in_model().await?,
     };
     let configured_id = &configured.model_identity().id;
-    let previous = match open_previous_model(context, configured_id, is_built_in).await {
+    let previous = match open_previous_model(context, configured_id).await {
         Ok(previous) => previous,
         Err(error) => {
             tracing::warn!(
@@ -158,7 +143,6 @@ fn is_model_named(model: &InstalledModel, name: &str) -> bool {
 async fn open_previous_model(
     context: &AppContext,
     configured_id: &str,
-    configured_is_built_in: bool,
 ) -> Result<Option<Arc<dyn Embedder>>, String> {
     let ids = previous_model_ids(context, configured_id)
         .await
@@ -168,23 +152,14 @@ async fn open_previous_model(
     }
     let all = list_installed_models(&context.config().store.data_dir)
         .map_err(|error| error.to_string())?;
-    // Opened only if no installed model has been used later.
-    let mut built_in = None;
+    let built_in = describe_built_in_model().map_err(|error| error.to_string())?;
     for id in ids {
         if let Some(model) = all.iter().find(|model| is_model_named(model, &id)) {
             return open_installed_model(model.clone()).await.map(Some);
         }
-        if configured_is_built_in {
-            continue;
+        if built_in.id == id {
+            return open_built_in_model().await.map(Some);
         }
-        let opened = match built_in.take() {
-            Some(opened) => opened,
-            None => open_built_in_model().await?,
-        };
-        if opened.model_identity().id == id {
-            return Ok(Some(opened));
-        }
-        built_in = Some(opened);
     }
     Ok(None)
 }

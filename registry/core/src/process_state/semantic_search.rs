@@ -88,24 +88,10 @@ impl ModelProgress {
         }
     }
 
-    /// Describes for a page what searches use. The numbers of agents include hidden ones, so only callers who may see
-    /// all agents get them; others get a percentage.
-    pub fn page_text(&self, sees_all: bool) -> String {
-        let name = &self.name;
-        if self.complete {
-            return format!("by words and by meaning, with the model {name}");
-        }
-        let progress = match sees_all {
+    fn progress_text(&self, sees_all: bool) -> String {
+        match sees_all {
             true => self.counts_text(),
             false => format!("{} %", self.agents * 100 / self.total.max(1)),
-        };
-        match self.serving {
-            true => format!(
-                "by words and by meaning, with the model {name}; its vectors are being renewed: {progress}"
-            ),
-            false => format!(
-                "by words; by meaning as soon as the model {name} has read every agent: {progress}"
-            ),
         }
     }
 
@@ -116,6 +102,30 @@ impl ModelProgress {
             Some(pace) => format!("{counts}, {}", pace.text()),
         }
     }
+}
+
+/// Describes for a page what searches use, from the progress of all models. The numbers of agents include hidden ones,
+/// so only callers who may see all agents get them; others get a percentage.
+pub fn search_method_text(models: &[ModelProgress], sees_all: bool) -> String {
+    // The one that was reported last has taken the place of the others.
+    let serving = models.iter().rfind(|model| model.serving);
+    let mut parts = vec![match serving {
+        Some(model) => format!("by words and by meaning, with the model {}", model.name),
+        None => "by words".to_owned(),
+    }];
+    if let Some(model) = serving.filter(|model| !model.complete) {
+        let progress = model.progress_text(sees_all);
+        parts.push(format!("its vectors are being renewed: {progress}"));
+    }
+    for model in models.iter().filter(|model| !model.serving) {
+        let used = match serving {
+            Some(_) => format!("with the model {} as soon as it", model.name),
+            None => format!("by meaning as soon as the model {}", model.name),
+        };
+        let progress = model.progress_text(sees_all);
+        parts.push(format!("{used} has read every agent: {progress}"));
+    }
+    parts.join("; ")
 }
 
 /// The semantic part of a query, and the version of the vectors to which it belongs.

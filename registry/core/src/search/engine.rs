@@ -52,6 +52,9 @@ struct SearchCursor {
     mode: SearchMode,
     /// The last hit shown.
     last: SortPosition,
+    /// Whether the page had quotations as words, because nothing matched them.
+    #[serde(default)]
+    relaxes_quotations: bool,
 }
 
 /// The part of a search that depends on the interface, besides the parameters of `/v1/agents`.
@@ -267,6 +270,9 @@ impl<'a> PreparedSearch<'a> {
         if previous_mode == Some(SearchMode::Lexical) {
             request.semantic = None;
         }
+        request.relaxes_quotations = position
+            .as_ref()
+            .is_some_and(|position| position.relaxes_quotations);
         let expected_mode = search_request_mode(&request);
         let position = position.filter(|position| position.mode == expected_mode);
         request.after = position.map(|position| position.last);
@@ -282,7 +288,11 @@ impl<'a> PreparedSearch<'a> {
         let last = response.hits.last().filter(|_| response.has_more);
         let next = last.and_then(|last| {
             let last = last.position.clone();
-            let position = SearchCursor { mode, last };
+            let position = SearchCursor {
+                mode,
+                last,
+                relaxes_quotations: response.has_relaxed_quotations,
+            };
             context
                 .page_token_signer
                 .sign_position(&self.canonical, caller, &position)

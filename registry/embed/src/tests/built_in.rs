@@ -66,6 +66,15 @@ fn it_has_a_name_and_an_id_as_if_it_were_installed() {
         (encoder.max_card_tokens(), encoder.pooling()),
         (256, Pooling::Mean)
     );
+    let described = ModelDescription {
+        id: identity.id.clone(),
+        name: identity.name.clone(),
+        dimensions: identity.dimensions,
+        max_length: encoder.max_card_tokens(),
+        pooling: encoder.pooling(),
+        bytes: 0,
+    };
+    assert_eq!(describe_built_in_model().unwrap(), described);
     // The id of a folder is computed from its bytes.
     assert_eq!(open(folder().path()).model_identity().id, identity.id);
 }

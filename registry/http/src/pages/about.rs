@@ -5,6 +5,7 @@ use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::embeddings::embedding_progress;
 use a2a_registry_core::ownership::challenges::registry_host;
+use a2a_registry_core::process_state::semantic_search::search_method_text;
 use a2a_registry_core::protocol_versions::{self, ProtocolView};
 use a2a_registry_core::search::registry_stats::{RegistryStats, load_registry_stats};
 use a2a_registry_core::text::{self, ADDRESS};
@@ -64,15 +65,7 @@ pub(crate) async fn about_page(context: web::Data<AppContext>, visitor: Visitor)
 /// Describes how searches find agents, and the progress of the models.
 fn describe_search(context: &AppContext, visitor: &Visitor) -> String {
     let sees_all = visitor.caller.has_permission(Permission::SeeAll);
-    let progress = embedding_progress(context);
-    let texts: Vec<String> = progress
-        .iter()
-        .map(|model| model.page_text(sees_all))
-        .collect();
-    match texts.is_empty() {
-        true => "by words".to_owned(),
-        false => texts.join("; "),
-    }
+    search_method_text(&embedding_progress(context), sees_all)
 }
 
 impl AboutPage {

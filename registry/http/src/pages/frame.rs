@@ -14,6 +14,8 @@ pub(crate) struct FrameAccount {
     pub form_token: String,
     /// Whether the account has full access, including policies.
     pub sees_all: bool,
+    /// Whether the account may register domains, within this session.
+    pub may_register: bool,
 }
 
 /// Parts of a page that do not depend on its subject.
@@ -57,6 +59,11 @@ impl Frame {
             ..Self::new(config, here)
         }
     }
+
+    /// Whether a registration of the signed-in account would be refused.
+    pub fn denies_registration(&self) -> bool {
+        self.who.as_ref().is_some_and(|who| !who.may_register)
+    }
 }
 
 impl FrameAccount {
@@ -67,6 +74,7 @@ impl FrameAccount {
             name: text::single_line(&account.name, text::LINE),
             form_token,
             sees_all: visitor.caller.has_permission(Permission::SeeAll),
+            may_register: visitor.caller.has_permission(Permission::Register),
         })
     }
 }

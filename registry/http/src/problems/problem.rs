@@ -151,13 +151,17 @@ impl Problem {
         self.extras.internal.as_deref()
     }
 
-    /// Logs that a caller may not do what was requested; nothing for other problems. Refused credentials have lines
-    /// of their own, and forms of other sites none, because anyone can cause any number of them.
-    pub(crate) fn log_refusal(&self) {
-        let is_refusal = self.kind.status == StatusCode::FORBIDDEN
+    /// Whether a caller may not do what was requested. Refused credentials and sign-ins have lines of their own, and
+    /// forms of other sites none, because anyone can cause any number of them.
+    fn is_refused_action(&self) -> bool {
+        self.kind.status == StatusCode::FORBIDDEN
             && self.extras.refusal.is_none()
-            && *self.kind != problem_kinds::FORM_REFUSED;
-        if is_refusal {
+            && *self.kind != problem_kinds::FORM_REFUSED
+    }
+
+    /// Logs that a caller may not do what was requested; nothing for other problems.
+    pub(crate) fn log_refusal(&self) {
+        if self.is_refused_action() {
             tracing::info!(
                 target: AUDIT_LOG,
                 event = "request.refused",
@@ -263,5 +267,26 @@ impl From<AppError> for Problem {
             ..ProblemExtras::default()
         };
         problem
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_anyone_can_cause_is_not_in_the_audit_log() {
+        let problem = |kind| Problem::new(kind, "no");
+        assert!(problem(&problem_kinds::FORBIDDEN).is_refused_action());
+        for kind in [&problem_kinds::FORBIDDEN, &problem_kinds::SIGN_IN_REFUSED] {
+            let sign_in = problem(kind).with_refusal(CredentialRefusal::Connection);
+            assert!(!sign_in.is_refused_action(), "{}", kind.slug);
+        }
+        for kind in [
+            &problem_kinds::FORM_REFUSED,
+            &problem_kinds::UNAUTHENTICATED,
+        ] {
+            assert!(!problem(kind).is_refused_action(), "{}", kind.slug);
+        }
     }
 }

@@ -189,6 +189,34 @@ async fn what_ends_on_the_account_page_is_named_and_confirmed() {
     );
 }
 
+#[actix_web::test]
+async fn a_saved_search_is_replaced_when_that_is_confirmed() {
+    let registry = Registry::new().await;
+    let own = registry.token(Role::Reader).await;
+    let secret = sign_in(&registry, &own).await;
+    let path = "/account/searches";
+    let stored = async || {
+        let searches = list(&registry, &own, "/v1/searches", "searches").await;
+        assert_eq!(searches.len(), 1);
+        searches[0]["query"].as_str().unwrap().to_owned()
+    };
+    let first = [("name", "trips"), ("query", "tag=travel")];
+    let save = async || send(&registry, &secret, path, &first).await;
+    assert_eq!(save().await.status, 303);
+    // Nothing is lost with the same search.
+    assert_eq!(save().await.status, 303);
+    let other = [("name", "trips"), ("query", "tag=food")];
+    let losses = [
+        "Replace the saved search trips?",
+        "The saved search trips: tag=travel",
+    ];
+    assert_eq!(send(&registry, &secret, path, &other).await.status, 200);
+    assert_eq!(stored().await, "tag=travel");
+    let replaced = confirmed(&registry, &secret, path, &other, &losses).await;
+    assert_eq!(replaced.status, 303);
+    assert_eq!(stored().await, "tag=food");
+}
+
 /// A caller who may not end something gets the error of the action before any confirmation.
 #[actix_web::test]
 async fn nobody_is_asked_about_what_is_not_theirs() {

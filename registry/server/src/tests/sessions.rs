@@ -277,12 +277,34 @@ async fn a_session_may_do_no_more_than_its_token() {
     ] {
         assert!(text(&long).contains(kept), "{kept}: {}", text(&long));
     }
+    // Without a scope the token would have all of them.
+    let fields = [("name", "unscoped"), ("form_token", &token)];
+    let unscoped = with(form("/account/tokens", &fields), &secret);
+    let unscoped = registry
+        .ask(unscoped.insert_header(("accept", "text/html")))
+        .await;
+    assert_eq!(unscoped.status, 400);
+    let page = text(&unscoped);
+    assert!(
+        page.contains("must have at least one scope") && page.contains("value=\"unscoped\""),
+        "{page}"
+    );
+    assert!(!page.contains("a2ar_") && !page.contains("value=\"read\" checked"));
     let answer = registry.ask(make("read")).await;
     assert_eq!(answer.status, 201);
     assert!(text(&answer).contains("a2ar_"));
     let register = [("target", "a.example"), ("form_token", &token)];
     let register = with(form("/account/domains", &register), &secret);
     registry.ask(register).await.problem(403, "forbidden");
+    // So the page has no such form.
+    let page = with(near(TestRequest::get().uri("/register")), &secret);
+    let page = text(&registry.ask(page).await);
+    assert!(page.contains("Your account may not register"), "{page}");
+    assert!(!page.contains("/account/domains"), "{page}");
+    let full = sign_in(&registry, &registry.token(Role::Publisher).await).await;
+    let page = with(near(TestRequest::get().uri("/register")), &full);
+    let page = text(&registry.ask(page).await);
+    assert!(page.contains("action=\"/account/domains\""), "{page}");
 }
 
 #[actix_web::test]

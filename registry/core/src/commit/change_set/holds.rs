@@ -33,6 +33,19 @@ impl ChangeSet<'_> {
         self.add_agent_event(EventKind::AgentHeld, state.agent.id, actor, data);
     }
 
+    /// Puts an agent on hold for a caller who may repeat what another process has done: this process stops showing the
+    /// agent even if nothing changes.
+    pub fn ensure_hold(
+        &mut self,
+        state: &mut AgentChangeState,
+        hold: Hold,
+        actor: &str,
+        reason: &str,
+    ) {
+        self.confirmed_agents.push(state.agent.id);
+        self.place_hold(state, hold, actor, reason);
+    }
+
     /// Lifts a hold; returns whether the agent had it.
     pub fn lift_hold(
         &mut self,

@@ -7,7 +7,7 @@ use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_search::vectors::MAX_VECTORS;
 use a2a_registry_search::{AgentDocument, SkillText};
 
-use super::{ModelProgress, QUERY_CACHE_MEGABYTES, SemanticSearchState};
+use super::{ModelProgress, QUERY_CACHE_MEGABYTES, SemanticSearchState, search_method_text};
 use crate::embeddings::embedded_texts::{embedding_texts, text_digest};
 use crate::process_state::embedding_pace::EmbeddingPace;
 
@@ -105,24 +105,22 @@ fn only_who_sees_all_agents_gets_their_numbers() {
         cutoff: None,
         serving: false,
     };
+    let page_text =
+        |model: &ModelProgress, sees_all| search_method_text(std::slice::from_ref(model), sees_all);
     assert_eq!(
-        half.page_text(true),
+        page_text(&half, true),
         "by words; by meaning as soon as the model small has read every agent: \
          210 of 420 agents, 1260 a minute, about 10 seconds left"
     );
     assert_eq!(
-        half.page_text(false),
+        page_text(&half, false),
         "by words; by meaning as soon as the model small has read every agent: 50 %"
     );
     let renewed = ModelProgress {
         serving: true,
         ..half.clone()
     };
-    assert!(
-        renewed
-            .page_text(false)
-            .ends_with("are being renewed: 50 %")
-    );
+    assert!(page_text(&renewed, false).ends_with("are being renewed: 50 %"));
     let done = ModelProgress {
         agents: 420,
         complete: true,
@@ -131,7 +129,7 @@ fn only_who_sees_all_agents_gets_their_numbers() {
     };
     for sees_all in [true, false] {
         assert_eq!(
-            done.page_text(sees_all),
+            page_text(&done, sees_all),
             "by words and by meaning, with the model small"
         );
     }
@@ -139,4 +137,29 @@ fn only_who_sees_all_agents_gets_their_numbers() {
         done.status_text(),
         "searches use \"small\", with vectors of 420 of 420 agents"
     );
+}
+
+#[test]
+fn a_model_that_serves_is_not_denied_while_another_is_prepared() {
+    let model = |name: &str, agents: u64| ModelProgress {
+        model: format!("id of {name}"),
+        name: name.to_owned(),
+        agents,
+        total: 420,
+        complete: agents == 420,
+        pace: None,
+        memory: 0,
+        cutoff: None,
+        serving: agents == 420,
+    };
+    let (old, new) = (model("small", 420), model("large", 210));
+    // Whichever has reported last.
+    for models in [[old.clone(), new.clone()], [new, old]] {
+        assert_eq!(
+            search_method_text(&models, false),
+            "by words and by meaning, with the model small; \
+             with the model large as soon as it has read every agent: 50 %"
+        );
+    }
+    assert_eq!(search_method_text(&[], false), "by words");
 }

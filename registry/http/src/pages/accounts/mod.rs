@@ -96,7 +96,8 @@ pub(crate) async fn create_token_from_form(
     let days = form.fields.days.trim();
     let new = NewToken {
         name: form.fields.name.trim().to_owned(),
-        scopes: (!form.fields.scope.is_empty()).then(|| form.fields.scope.clone()),
+        // Scopes that are left out mean all of them in the API; in a form they were not chosen, which is refused.
+        scopes: Some(form.fields.scope.clone()),
         expires_in_days: (!days.is_empty()).then(|| days.parse().unwrap_or(0)),
         ..NewToken::default()
     };
@@ -155,7 +156,7 @@ impl AccountPage {
                 scopes: actor
                     .scopes
                     .iter()
-                    .map(|one| (one.as_str(), true))
+                    .map(|one| (one.as_str(), false))
                     .collect(),
             },
             domains: load_caller_domains(context, visitor, &domains).await,

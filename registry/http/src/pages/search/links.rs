@@ -2,7 +2,8 @@
 
 use a2a_registry_api::Understood;
 use a2a_registry_api::search_query::{GROUP_BY_CONTENT, SearchQuery};
-use a2a_registry_core::search::understanding::query_with_part_as_text;
+use a2a_registry_core::config::LimitsConfig;
+use a2a_registry_core::search::understanding::{query_with_part_as_text, understand_query};
 use a2a_registry_domain::facet::Facet;
 use url::form_urlencoded::{Parse, Serializer, byte_serialize, parse};
 
@@ -97,10 +98,19 @@ pub(crate) fn link_with_part_as_text(
     }
 }
 
-/// URL of a search whose text is understood again; `None` if it is, or if there is no text.
-pub(crate) fn link_with_understanding(query: &SearchQuery) -> Option<String> {
-    let is_off = query.understand == Some(false) && query.q.is_some();
-    is_off.then(|| search_link(query, |query| query.understand = None))
+/// URL of a search whose text is understood again; `None` if it is, or if nothing in it would be understood.
+pub(crate) fn link_with_understanding(
+    query: &SearchQuery,
+    limits: &LimitsConfig,
+) -> Option<String> {
+    if query.understand != Some(false) {
+        return None;
+    }
+    let understanding = SearchQuery {
+        understand: None,
+        ..query.clone()
+    };
+    understand_query(&understanding, limits).map(|_| search_link(&understanding, |_| {}))
 }
 
 /// The search as it was run: with the text that was left. It has the order and the mode of the results.
@@ -223,6 +233,38 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_text_is_understood_again_where_it_has_a_phrase() {
+        let link = |text: &str, auth: &[&str], understand| {
+            let query = SearchQuery {
+                q: Some(text.to_owned()),
+                auth: auth.iter().map(|value| (*value).to_owned()).collect(),
+                understand,
+                ..SearchQuery::default()
+            };
+            link_with_understanding(&query, &LimitsConfig::default())
+        };
+        let (text, off) = ("weather without login", Some(false));
+        assert_eq!(
+            link(text, &[], off).as_deref(),
+            Some("/?q=weather+without+login")
+        );
+        assert_eq!(link("weather", &[], off), None);
+        assert_eq!(link(text, &[], None), None);
+        // A filter that is set is not understood again.
+        assert_eq!(link(text, &["apiKey"], off), None);
+        let nothing = LimitsConfig {
+            filters: 0,
+            ..LimitsConfig::default()
+        };
+        let query = SearchQuery {
+            q: Some(text.to_owned()),
+            understand: off,
+            ..SearchQuery::default()
+        };
+        assert_eq!(link_with_understanding(&query, &nothing), None);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(crate) struct SearchPage {
     active: Vec<ActiveFilterView>,
     /// Phrases of the text that were applied as filters.
     understood: Vec<UnderstoodPartView>,
-    /// Link to the search with phrases as filters, if they are text now.
+    /// Link to the search with phrases as filters, if there are any and they are text now.
     understand: Option<String>,
     /// Link to the search without filters.
     unfiltered: String,
@@ -155,6 +155,7 @@ pub(crate) async fn build_search_page(
             let result = search_with_filter_names(context, &visitor.caller, &query).await;
             let searched = searched_query(&query, understood_text(&result));
             let (status, mut page) = SearchPage::new(frame, &query, result, &registry, now);
+            page.understand = links::link_with_understanding(&query, &context.config().limits);
             if let SearchOutcome::Found(results) = &mut page.outcome
                 && is_semantic_search(context, &searched)
                 && !is_foreign_search(context, &searched)
@@ -274,7 +275,7 @@ impl SearchPage {
             sorts: sort_options(query, &searched),
             active: facets::active_filters(query, &names),
             understood: facets::understood_parts(query, understood.as_ref(), &names),
-            understand: links::link_with_understanding(query),
+            understand: None,
             unfiltered: links::unfiltered_link(query, understood.as_ref()),
             saved: match has_criteria {
                 true => search_link(query, |_| {})

@@ -20,6 +20,7 @@ pub fn admin_frame(here: &'static str) -> Frame {
         name: "admin".to_owned(),
         form_token: "token".to_owned(),
         sees_all: true,
+        may_register: true,
     };
     Frame {
         who: Some(admin),
