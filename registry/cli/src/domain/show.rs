@@ -364,6 +364,7 @@ mod tests {
             own: true,
             limit_met: None,
             card_url: None,
+            credential: None,
             last_attempt: attempts.next(),
             attempts: attempts.collect(),
             next_due: None,
