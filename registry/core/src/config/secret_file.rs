@@ -106,7 +106,7 @@ fn resolve_below_credentials(
 
 impl Config {
     /// Every file with a secret that the configuration names, with its key, and the default key file of stored
-    /// secrets if it exists.
+    /// secrets. A key file that does not exist yet is left out.
     pub fn secret_files(&self) -> Vec<(String, PathBuf)> {
         let keys = [
             ("server.tls_key", &self.server.tls_key),
@@ -118,9 +118,13 @@ impl Config {
         for (key, path) in keys {
             files.extend(path.clone().map(|path| (key.to_owned(), path)));
         }
-        // A configured file that is missing is an error of its own.
+        // With SQLite the first start makes it.
+        let is_made = self.database_url().starts_with("sqlite:");
+        let exists = |path: &PathBuf| {
+            resolve_credential_path(SECRETS_KEY_SETTING, path).is_ok_and(|path| path.exists())
+        };
         let secrets_key = self.secrets_key_file();
-        let secrets_key = secrets_key.filter(|path| self.secrets.key_file.is_some() || path.exists());
+        let secrets_key = secrets_key.filter(|path| !is_made || exists(path));
         files.extend(secrets_key.map(|path| (SECRETS_KEY_SETTING.to_owned(), path)));
         let old_keys = self.a2a.old_key_files.iter();
         files.extend(old_keys.map(|path| ("a2a.old_key_files".to_owned(), path.clone())));

@@ -90,7 +90,7 @@ pub async fn remove_source_credential(
     let is_own = |one: &source_credential::Model| one.source_id == source.id;
     if !remove_credentials(&write, &mut change_set, &row, why, is_own).await? {
         return Err(AppError::not_found(format!(
-            "The source {} has no credential.",
+            "The source {} has no credential of its own.",
             source.url
         )));
     }

@@ -8,7 +8,7 @@ use a2a_registry_domain::identifiers::Entropy;
 use data_encoding::BASE64;
 
 use crate::config::read_secret_file;
-use crate::config::secret_file::{SECRETS_KEY_SETTING, resolve_credential_path};
+use crate::config::secret_file::SECRETS_KEY_SETTING;
 use crate::error::StartError;
 use crate::sealing::{KEY_BYTES, Sealer};
 
@@ -29,8 +29,7 @@ pub fn read_key_file(path: &Path) -> Result<Sealer, StartError> {
 pub fn create_key_file(path: &Path, entropy: &dyn Entropy) -> Result<Sealer, StartError> {
     let mut key = [0; KEY_BYTES];
     entropy.fill(&mut key);
-    let resolved = resolve_credential_path(SECRETS_KEY_SETTING, path).map_err(StartError)?;
-    write_new_file(&resolved, &format!("{}\n", BASE64.encode(&key))).map_err(|error| {
+    write_new_file(path, &format!("{}\n", BASE64.encode(&key))).map_err(|error| {
         StartError(format!(
             "{SECRETS_KEY_SETTING} {} cannot be made: {error}",
             path.display()
