@@ -144,9 +144,7 @@ const TABLE: &[(&str, ExpectedResponses)] = &[
     // The source is not served over https, and has no credential.
     (
         "source_credential_set",
-        [
-            SignIn, Not, Not, Clash, Not, Not, Not, Not, Clash, Clash,
-        ],
+        [SignIn, Not, Not, Clash, Not, Not, Not, Not, Clash, Clash],
     ),
     (
         "source_credential_remove",

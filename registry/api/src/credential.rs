@@ -91,14 +91,21 @@ mod tests {
     #[test]
     fn a_secret_is_shown_by_nothing() {
         let given = r#"{"kind": "bearer", "secret": "hush-7"}"#;
-        let read: NewSourceCredential = serde_json::from_str(given).unwrap_or_else(|error| panic!("{error}"));
+        let read: NewSourceCredential =
+            serde_json::from_str(given).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(read.secret.reveal(), "hush-7");
         assert!(!format!("{read:?}").contains("hush"), "{read:?}");
         for unfit in ["7654321", "[7654321]", "{\"a\": 7654321}", "true"] {
             let given = format!(r#"{{"kind": "bearer", "secret": {unfit}}}"#);
             let read = serde_json::from_str::<NewSourceCredential>(&given);
-            let error = read.err().map(|error| error.to_string()).unwrap_or_default();
-            assert!(error.contains("must be a text") && !error.contains("7654321"), "{error}");
+            let error = read
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default();
+            assert!(
+                error.contains("must be a text") && !error.contains("7654321"),
+                "{error}"
+            );
         }
     }
 }

@@ -224,6 +224,12 @@ fn source_line(source: &SourceView, show_all: bool) -> String {
         card.unwrap_or_default(),
         source.state
     );
+    if let Some(credential) = &source.credential {
+        line.push_str(&format!(
+            "; fetched with a credential ({})",
+            credential.kind
+        ));
+    }
     if let Some(limit) = &source.limit_met {
         line.push_str(&format!("; no agent was created from it: {limit}"));
     }

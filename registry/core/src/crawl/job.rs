@@ -219,8 +219,8 @@ fn to_visit(
                 let (id, catalog) = (source.id, source.catalog_id);
                 let task = to_source_task(source, reads_registries, now)?;
                 let credential = find_source_credential(credentials.clone(), id, catalog);
-                let credential = credential
-                    .and_then(|row| open_credential(context, row, id, task.target.url()));
+                let credential =
+                    credential.and_then(|row| open_credential(context, row, id, task.target.url()));
                 Some(SourceTask { credential, ..task })
             })
             .collect(),

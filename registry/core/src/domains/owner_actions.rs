@@ -145,7 +145,8 @@ async fn end_losing_proofs(
             losing_accounts.insert(loser);
             proof.ended_at = Some(change_set.now().0);
             write.update_proof(&proof).await?;
-            let data = json!({"method": proof.method, "account": proof.account_id, "reason": TRANSFERRED});
+            let data =
+                json!({"method": proof.method, "account": proof.account_id, "reason": TRANSFERRED});
             change_set.add_event(EventKind::DomainProofEnded, &row.name, actor, data);
         }
     }

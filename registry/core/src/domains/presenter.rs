@@ -227,7 +227,11 @@ impl<'a> DomainPresenter<'a> {
     }
 
     /// The credential of a source, for callers who see more of the source than that they have registered it.
-    fn credential(&self, source: &source::Model, view: &SourceView) -> Option<SourceCredentialView> {
+    fn credential(
+        &self,
+        source: &source::Model,
+        view: &SourceView,
+    ) -> Option<SourceCredentialView> {
         if !self.contents.sees_source_results(source) && view.agent.is_none() {
             return None;
         }

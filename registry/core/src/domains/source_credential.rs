@@ -64,7 +64,12 @@ pub async fn set_source_credential(
     let view = source_credential_view(&stored, true);
     let mut change_set = ChangeSet::new(context.now(), entropy);
     let data = json!({"source": source.url, "origin": stored.origin, "kind": stored.kind});
-    change_set.add_event(EventKind::DomainCredentialSet, &row.name, &account.name, data);
+    change_set.add_event(
+        EventKind::DomainCredentialSet,
+        &row.name,
+        &account.name,
+        data,
+    );
     write.replace_source_credential(stored).await?;
     request_full_visit(context, &write, &row, account).await?;
     commit_changes(context, write, change_set).await?;
@@ -149,9 +154,10 @@ fn invalid_credential_error(error: InvalidCredential) -> AppError {
     use InvalidCredential as Invalid;
     let pointer = match error {
         Invalid::NotHttps => return AppError::conflict(error.to_string()),
-        Invalid::UserName | Invalid::HeaderName | Invalid::RefusedHeaderName | Invalid::ClientId => {
-            "/name"
-        }
+        Invalid::UserName
+        | Invalid::HeaderName
+        | Invalid::RefusedHeaderName
+        | Invalid::ClientId => "/name",
         Invalid::Token | Invalid::Password | Invalid::HeaderValue | Invalid::ClientSecret => {
             "/secret"
         }

@@ -79,7 +79,12 @@ mod tests {
     fn what_is_no_key_is_refused_unseen() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secrets.key");
-        for text in ["", "hush", &BASE64.encode(&[7; KEY_BYTES - 1]), &BASE64.encode(&[7; KEY_BYTES + 1])] {
+        for text in [
+            "",
+            "hush",
+            &BASE64.encode(&[7; KEY_BYTES - 1]),
+            &BASE64.encode(&[7; KEY_BYTES + 1]),
+        ] {
             std::fs::write(&path, text).unwrap();
             let error = read_key_file(&path).unwrap_err().to_string();
             assert!(error.contains(SECRETS_KEY_SETTING), "{error}");

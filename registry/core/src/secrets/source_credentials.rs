@@ -18,10 +18,12 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::sealing::Sealer;
 
-const OTHER_ORIGIN: &str = "the credential of this source is for another origin, so nothing was fetched; set it again";
+const OTHER_ORIGIN: &str =
+    "the credential of this source is for another origin, so nothing was fetched; set it again";
 const NO_KEY: &str = "the registry has no key for the credential of this source, so nothing was fetched; the operator \
                       must put the file of secrets.key_file back, or the credential must be set again";
-const UNUSABLE: &str = "the credential of this source is no longer permitted, so nothing was fetched; set it again";
+const UNUSABLE: &str =
+    "the credential of this source is no longer permitted, so nothing was fetched; set it again";
 
 /// Where a credential belongs. It is part of what is sealed, so that it opens nowhere else.
 fn credential_place(source: i64, origin: &str) -> String {
@@ -165,7 +167,12 @@ pub async fn remove_credentials(
             is_any_removed = true;
             write.delete_source_credential(&row).await?;
             let data = json!({"origin": row.origin, "kind": row.kind, "reason": reason});
-            change_set.add_event(EventKind::DomainCredentialRemoved, &domain.name, actor, data);
+            change_set.add_event(
+                EventKind::DomainCredentialRemoved,
+                &domain.name,
+                actor,
+                data,
+            );
         }
     }
     Ok(is_any_removed)
@@ -213,7 +220,11 @@ mod tests {
         assert_eq!(unseal_credential(&sealer, &own, origin), Some(credential));
         assert!(opens(&own));
         assert!(!opens(&row(8, origin, sealed.clone())));
-        for other in ["http://a.example", "https://a.example:8443", "https://b.example"] {
+        for other in [
+            "http://a.example",
+            "https://a.example:8443",
+            "https://b.example",
+        ] {
             assert!(!opens(&row(7, other, sealed.clone())), "{other}");
             assert_eq!(unseal_credential(&sealer, &own, other), None, "{other}");
         }

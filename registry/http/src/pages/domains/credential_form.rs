@@ -101,7 +101,8 @@ async fn submit_credential(
     fields: &SetCredentialForm,
 ) -> Result<SourceCredentialView> {
     let kind = fields.kind.parse::<CredentialKind>();
-    let kind = kind.map_err(|_| AppError::invalid("/kind", "Select the kind of the credential."))?;
+    let kind =
+        kind.map_err(|_| AppError::invalid("/kind", "Select the kind of the credential."))?;
     let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let credential = NewSourceCredential {
         kind,
