@@ -5,6 +5,7 @@
 mod approval;
 mod bulk;
 mod coverage;
+mod credential_fetches;
 mod dispute;
 mod dns_records;
 mod followers;
@@ -20,6 +21,7 @@ mod owner_vouch;
 mod peer_candidates;
 mod rate_limits;
 mod recorded_sources;
+mod source_credentials;
 mod tls_site;
 mod url_catalogs;
 mod ways;
