@@ -300,7 +300,7 @@ pub struct SourceView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_url: Option<String>,
     /// The credential with which the registry fetches it, its own or that of the catalog that lists it; its secret is
-    /// never shown. Agents found with one are `internal` until their owner changes that.
+    /// never shown. Agents found with one start as `internal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<SourceCredentialView>,
     /// The last attempt to fetch it.

@@ -345,7 +345,8 @@ pub async fn domain_delete(caller: Require<Register>, domain: DomainRef) -> Hand
 ///
 /// Allowed for the owner of the domain, proved or vouched for, and for admins. The credential is stored encrypted, sent
 /// to the origin of the source only, over https and never after a redirect, and never shown again. It replaces the
-/// earlier one, and ends when the domain gets another owner or none. Agents found with it are `internal` at first.
+/// earlier one, and ends when the domain gets another owner or none. Agents found with it start as
+/// `internal`.
 #[utoipa::path(
     request_body = NewSourceCredential,
     responses(

@@ -93,7 +93,8 @@ pub async fn ingest_card(
     Ok(is_new)
 }
 
-/// The visibility of an agent that a card creates: what needs a credential is not for everyone, until its owner says so.
+/// The visibility of an agent that a card creates: what needs a credential is not for everyone, until a curator makes it
+/// public.
 const fn first_visibility(fetched: &FetchedCard) -> Visibility {
     match fetched.with_credential {
         true => Visibility::Internal,
