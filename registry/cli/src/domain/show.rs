@@ -224,12 +224,7 @@ fn source_line(source: &SourceView, show_all: bool) -> String {
         card.unwrap_or_default(),
         source.state
     );
-    if let Some(credential) = &source.credential {
-        line.push_str(&format!(
-            "; fetched with a credential ({})",
-            credential.kind
-        ));
-    }
+    line.push_str(&credential_suffix(source));
     if let Some(limit) = &source.limit_met {
         line.push_str(&format!("; no agent was created from it: {limit}"));
     }
@@ -262,6 +257,13 @@ fn source_line(source: &SourceView, show_all: bool) -> String {
     }
     line.push_str(&cache_header_suffix(source));
     line
+}
+
+/// Kind of the credential of a source, as a part of its line.
+fn credential_suffix(source: &SourceView) -> String {
+    let credential = source.credential.as_ref();
+    let suffix = credential.map(|one| format!("; fetched with a credential ({})", one.kind));
+    suffix.unwrap_or_default()
 }
 
 /// Caching headers of a source, as the end of its line.
