@@ -68,7 +68,8 @@ calls! {
     patch_domain[name: &str](DomainPatch): Patch "/v1/domains/{name}" => DomainView;
     delete_domain[name: &str]: Delete "/v1/domains/{name}";
     delete_source[name: &str, source: &str]: Delete "/v1/domains/{name}/sources/{source}";
-    set_credential[name: &str, source: &str](NewSourceCredential): Put "/v1/domains/{name}/sources/{source}/credential" => SourceCredentialView;
+    set_credential[name: &str, source: &str](NewSourceCredential):
+        Put "/v1/domains/{name}/sources/{source}/credential" => SourceCredentialView;
     remove_credential[name: &str, source: &str]: Delete "/v1/domains/{name}/sources/{source}/credential";
     vouch[name: &str](Vouch): Post "/v1/domains/{name}:vouch" => DomainView;
     vouch_for_owner[name: &str](NewOwnerVouch): Put "/v1/domains/{name}/owner-vouch" => DomainView;

@@ -55,7 +55,7 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry credentials list --json",
         "a2a-registry credentials remove https://a.example",
         "a2a-registry domain credential set a.example https://a.example/card.json --secret-file -",
-        "a2a-registry domain credential set a.example 1f --kind client_credentials --name id --secret-file s --token-url u",
+        "a2a-registry domain credential set a.example 1f --kind client_credentials --secret-file s --token-url u",
         "a2a-registry domain credential show a.example --json",
         "a2a-registry domain credential remove a.example 1f",
         "a2a-registry lint -",
