@@ -473,6 +473,13 @@ async fn secrets_are_in_a_backup_only_on_request(url: &str) {
         std::fs::read(&copied).unwrap(),
         std::fs::read(&config).unwrap()
     );
+    // PostgreSQL has no key file unless one is configured.
+    let key = setup.data_folder().join("secrets.key");
+    if let Ok(key) = std::fs::read(key) {
+        assert!(contains(&with, &key) && !contains(&without, &key));
+    } else {
+        assert!(url.starts_with("postgres"), "{url}");
+    }
     for path in [
         &copied,
         &with.join("settings.json"),

@@ -34,6 +34,7 @@ mod contract;
 mod crash;
 mod crawl_targets;
 mod crawlers;
+mod credential_pages;
 mod damaged_cards;
 mod data_folder;
 mod delayed_bodies;

@@ -8,8 +8,8 @@ use a2a_registry_store::entity::{
     challenge, collection, decision, domain, dry_run_change, embedding_model, enrolled_key, event,
     feed, fetch_attempt, group_member, hold, identity, owner_fingerprint, pace, peer_candidate,
     policy_set, proof, proof_check, review, review_approval, review_comment, saved_search,
-    schema_compatibility, session, setting, source, source_day, source_registrant, token,
-    used_sign_in_attempt, version, version_source, waiver,
+    schema_compatibility, session, setting, source, source_credential, source_day,
+    source_registrant, token, used_sign_in_attempt, version, version_source, waiver,
 };
 use a2a_registry_store::{Executor as _, Store};
 use futures::future::join_all;
@@ -293,6 +293,7 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<owner_fingerprint::Entity>(&connection, &mut tables).await;
     entity::<source::Entity>(&connection, &mut tables).await;
     entity::<source_registrant::Entity>(&connection, &mut tables).await;
+    entity::<source_credential::Entity>(&connection, &mut tables).await;
     entity::<version_source::Entity>(&connection, &mut tables).await;
     entity::<source_day::Entity>(&connection, &mut tables).await;
     entity::<pace::Entity>(&connection, &mut tables).await;

@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use url::Url;
 
 use crate::catalog::{CatalogCardEntry, ListedRegistry, SkippedEntryList};
+use crate::fetch::SourceCredential;
 
 /// Maximum number of sources that one visit fetches; other due sources wait for the next visit.
 pub const MAX_SOURCES_PER_VISIT: usize = 8;
@@ -38,6 +39,8 @@ pub struct SourceTask {
     pub target: FetchTarget,
     /// The validators of the last successful response, for a conditional request; `None` for a full one.
     pub validators: Option<Validators>,
+    /// The credential of the source, if it has one.
+    pub credential: Option<SourceCredential>,
 }
 
 /// The requests that fetch a source.
@@ -187,7 +190,7 @@ named_enum! {
         NotFound = "not_found",
         /// The response has status 410.
         Gone = "gone",
-        /// Status 401 or 403.
+        /// Status 401 or 403, or the credential of the source could not be used, so that nothing was sent.
         Forbidden = "forbidden",
         /// Status 429, or 503 with `Retry-After`.
         Throttled = "throttled",
@@ -243,6 +246,8 @@ pub struct FetchedCard {
     pub key_sets: Vec<ReferencedKeySet>,
     /// Whether the card came over valid TLS.
     pub over_tls: bool,
+    /// Whether the request carried the credential of the source, so that the card may not be public.
+    pub with_credential: bool,
     /// How long the card is fresh, and the validators for the next request.
     pub freshness: Freshness,
 }

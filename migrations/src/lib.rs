@@ -21,6 +21,7 @@ mod m0009_a2a_tasks;
 mod m0010_peer_candidates;
 mod m0011_schema_compatibility;
 mod m0012_authority_urns;
+mod m0013_source_credentials;
 mod new_table;
 
 pub use compatible_migration::CompatibleMigration;
@@ -61,6 +62,13 @@ impl MigratorTrait for Migrator {
             }),
             Box::new(CompatibleMigration {
                 migration: Box::new(m0012_authority_urns::AuthorityUrnsMigration),
+                min_version: "0.1.0",
+            }),
+            Box::new(CompatibleMigration {
+                migration: create_tables_migration(
+                    "m0013_source_credentials",
+                    m0013_source_credentials::source_credential_migration_tables,
+                ),
                 min_version: "0.1.0",
             }),
         ]

@@ -442,6 +442,7 @@ fn fetched(source_key: i64, url: String, card: impl Fn(u64) -> Vec<u8>) -> Sourc
             parsed,
             key_sets: Vec::new(),
             over_tls: true,
+            with_credential: false,
             freshness: Freshness::default(),
         })),
     }

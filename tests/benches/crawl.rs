@@ -235,6 +235,7 @@ async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
                 source_key: index as i64,
                 target: FetchTarget::CardUrl { url },
                 validators,
+                credential: None,
             };
             tokio::spawn(async move {
                 let verdict = fetcher.fetch_source(&task).await.result;

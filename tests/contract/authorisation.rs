@@ -141,6 +141,17 @@ const TABLE: &[(&str, ExpectedResponses)] = &[
     ("key_enrol", OWNERS),
     ("key_withdraw", OWNERS),
     ("domain_delete", OWNERS),
+    // The source is not served over https, and has no credential.
+    (
+        "source_credential_set",
+        [SignIn, Not, Not, Clash, Not, Not, Not, Not, Clash, Clash],
+    ),
+    (
+        "source_credential_remove",
+        [
+            SignIn, Not, Not, Missing, Not, Not, Not, Not, Missing, Missing,
+        ],
+    ),
     // The admin has registered the source, and its agent is approved.
     (
         "source_withdraw",
@@ -468,11 +479,14 @@ impl TargetFactory<'_> {
                     .json(&key());
                 assert_eq!(named.send().await.unwrap().status(), 200);
             }
-            "source_withdraw" => {
+            "source_withdraw" | "source_credential_set" | "source_credential_remove" => {
                 let path = format!("/v1/domains/{}", parameters[1].1);
                 let shown = self.served.admin_request(reqwest::Method::GET, &path);
                 let shown: DomainView = shown.send().await.unwrap().json().await.unwrap();
                 parameters.push(("source", shown.sources[0].id.clone()));
+                if operation.id == "source_credential_set" {
+                    body = Some(json!({"kind": "bearer", "secret": "a test"}));
+                }
             }
             "agent_resume" => {
                 let path = format!("/v1/agents/{}:suspend", parameters[0].1);

@@ -119,6 +119,7 @@ fn task(row: &source::Model) -> SourceTask {
             _ => FetchTarget::CardUrl { url },
         },
         validators: None,
+        credential: None,
     }
 }
 

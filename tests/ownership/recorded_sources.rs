@@ -41,6 +41,7 @@ pub(super) fn assert_recorded(source: &SourceView) {
         own: true,
         limit_met: None,
         card_url: None,
+        credential: None,
         last_attempt: None,
         attempts: Vec::new(),
         next_due: None,

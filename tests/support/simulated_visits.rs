@@ -130,6 +130,7 @@ pub fn fetch_outcome(
                 bytes,
                 key_sets,
                 over_tls: true,
+                with_credential: false,
                 freshness,
             }))
         }

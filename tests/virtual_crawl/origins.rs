@@ -227,6 +227,7 @@ impl SimulatedOrigins {
                 bytes,
                 key_sets: Vec::new(),
                 over_tls: true,
+                with_credential: false,
                 freshness,
             };
             (

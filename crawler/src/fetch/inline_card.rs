@@ -45,6 +45,7 @@ impl Fetcher {
                             parsed,
                             key_sets: Vec::new(),
                             over_tls: response.over_tls,
+                            with_credential: false,
                             freshness: parse_freshness(&response.headers, requested_url, None, now),
                         };
                         let detail = format!("the card of {name:?} inside the catalog");

@@ -2,11 +2,14 @@
 //!
 //! All fetches of the crawl (cards, challenges, key sets, catalogs) use [`Fetcher::get`];
 //! [`Fetcher::fetch_source`] uses it to fetch cards. [`Fetcher::post_json`] and [`Fetcher::post_form`] send to a
-//! service that the operator has configured, through a fetcher whose guard has its own settings.
+//! service that the operator has configured, through a fetcher whose guard has its own settings. A source that is not
+//! public is fetched with its [`SourceCredential`].
 
+mod access_tokens;
 mod body;
 mod catalog;
 mod client;
+mod credential;
 mod error;
 mod form;
 mod freshness;
@@ -31,6 +34,9 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE
 use time::OffsetDateTime;
 use url::Url;
 
+pub use credential::{
+    ClientRegistration, InvalidCredential, MAX_CREDENTIAL_BYTES, SourceCredential,
+};
 pub use error::FetchError;
 pub use form::{ClientSecretBasic, FormOptions};
 pub use freshness::{
@@ -44,7 +50,9 @@ pub use source::{AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH, card_url_under};
 use crate::dns::{Resolver, TxtLookup};
 use crate::guard::SsrfGuard;
 use crate::{Clock, Validators};
+use access_tokens::AccessTokens;
 use client::ClientParts;
+use credential::AttachedCredential;
 use single_request::{BodyLimits, FetchProgress};
 use visit_client::VisitClient;
 
@@ -80,7 +88,7 @@ pub enum FetcherError {
 /// Sends requests that the guard allows. All requests for one purpose, such as crawling, share one fetcher and its
 /// connection pool. So a check of a connection applies to every request on it. A visit of a host has
 /// [its own fetcher](Self::for_visit).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Fetcher {
     guard: Arc<SsrfGuard>,
     limits: FetchLimits,
@@ -90,10 +98,13 @@ pub struct Fetcher {
     /// Client that closes each connection after its response.
     single_use_client: reqwest::Client,
     /// Client for the host of a visit; `None` outside visits.
-    visit_client: Option<VisitClient>,
+    visit_client: Option<Arc<VisitClient>>,
     resolver: Arc<dyn Resolver>,
     clock: Arc<dyn Clock>,
     key_hosts: Arc<[String]>,
+    access_tokens: Arc<AccessTokens>,
+    /// The credential of the source that is being fetched.
+    credential: Option<AttachedCredential>,
 }
 
 /// Options of a request, apart from the URL.
@@ -184,6 +195,8 @@ impl Fetcher {
             resolver,
             clock,
             key_hosts: config.key_hosts.into(),
+            access_tokens: Arc::default(),
+            credential: None,
         })
     }
 
@@ -210,7 +223,8 @@ impl Fetcher {
     pub fn max_visit_duration(&self) -> Duration {
         let paths = 2;
         let of_source = (paths + MAX_KEY_SETS).max(crate::catalog::MAX_CATALOG_REQUESTS);
-        let requests = crate::MAX_SOURCES_PER_VISIT * of_source;
+        let of_access_token = 1;
+        let requests = crate::MAX_SOURCES_PER_VISIT * (of_source + of_access_token);
         let requests = u32::try_from(requests).unwrap_or(u32::MAX);
         self.limits.total.saturating_mul(requests)
     }
@@ -238,12 +252,17 @@ impl Fetcher {
             over_tls &= url.scheme() == "https";
             visited.push(url.clone());
             *progress = FetchProgress::default();
-            let bearer = options.bearer.filter(|_| visited.len() == 1);
-            let request = self.build_request(url, options);
-            let request = match bearer {
-                Some(bearer) => bearer.add_to(request),
-                None => request,
-            };
+            let is_first = visited.len() == 1;
+            let bearer = options.bearer.filter(|_| is_first);
+            let credential = self.credential.as_ref();
+            let credential = credential.filter(|credential| is_first && credential.is_for(&url));
+            let mut request = self.build_request(url, options);
+            if let Some(bearer) = bearer {
+                request = bearer.add_to(request);
+            }
+            if let Some(credential) = credential {
+                request = credential.add_to(request);
+            }
             let response = self.send_request(request, progress).await?;
             let status = response.status().as_u16();
             if let Some(error) = redirect::unfollowed_status_error(status) {

@@ -43,6 +43,10 @@ impl BearerToken {
         Ok(Self(value))
     }
 
+    pub(super) const fn header_value(&self) -> &HeaderValue {
+        &self.0
+    }
+
     pub(super) fn add_to(&self, request: RequestBuilder) -> RequestBuilder {
         request.header(AUTHORIZATION, &self.0)
     }

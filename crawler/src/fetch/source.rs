@@ -55,6 +55,20 @@ impl Fetcher {
         task: &SourceTask,
         rules: &KeySetRules<'_>,
     ) -> SourceOutcome {
+        match &task.credential {
+            Some(credential) => {
+                self.fetch_source_with_credential(task, credential, rules)
+                    .await
+            }
+            None => self.fetch_target(task, rules).await,
+        }
+    }
+
+    pub(super) async fn fetch_target(
+        &self,
+        task: &SourceTask,
+        rules: &KeySetRules<'_>,
+    ) -> SourceOutcome {
         let validators = task.validators.as_ref();
         let (attempts, result) = match &task.target {
             FetchTarget::CardUrl { url } => {
@@ -245,6 +259,10 @@ impl Fetcher {
                             "not modified".to_owned(),
                         )
                     }
+                    401 | 403 if self.credential.is_some() => (
+                        failed_source_result(AttemptOutcome::Forbidden),
+                        describe_refused_credential(response.status, was_redirected),
+                    ),
                     status => interpret_status(status, &response.headers, document_name, now),
                 };
                 if was_redirected {
@@ -292,6 +310,7 @@ fn fetched_card_result(
         parsed,
         key_sets: Vec::new(),
         over_tls: response.over_tls,
+        with_credential: false,
         freshness,
     };
     (
@@ -325,6 +344,16 @@ fn describe_non_card(headers: &HeaderMap, body: &[u8], error: &ParseError) -> St
     }
 }
 
+fn describe_refused_credential(status: u16, was_redirected: bool) -> String {
+    let hint = match was_redirected {
+        true => {
+            "a credential is not sent after a redirect; register the card at the URL that it leads to"
+        }
+        false => "it refuses the credential of this source; set a valid one",
+    };
+    format!("the server responded with status {status}: {hint}")
+}
+
 fn interpret_status(
     status: u16,
     headers: &HeaderMap,
@@ -343,7 +372,9 @@ fn interpret_status(
         ),
         401 | 403 => (
             AttemptOutcome::Forbidden,
-            format!("make the {document_name} readable without credentials"),
+            format!(
+                "make the {document_name} readable without credentials, or set a credential for this source"
+            ),
         ),
         429 => (
             AttemptOutcome::Throttled,

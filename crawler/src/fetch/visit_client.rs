@@ -31,19 +31,13 @@ impl Fetcher {
                 self.single_use_client.clone()
             });
         Self {
-            guard: Arc::clone(&self.guard),
-            limits: self.limits,
-            client_parts: Arc::clone(&self.client_parts),
             client: self.single_use_client.clone(),
-            single_use_client: self.single_use_client.clone(),
-            visit_client: Some(VisitClient {
+            visit_client: Some(Arc::new(VisitClient {
                 host: url.origin(),
                 client,
                 out_of_descriptors: AtomicBool::new(false),
-            }),
-            resolver: Arc::clone(&self.resolver),
-            clock: Arc::clone(&self.clock),
-            key_hosts: Arc::clone(&self.key_hosts),
+            })),
+            ..self.clone()
         }
     }
 

@@ -42,6 +42,7 @@ async fn ask_with(fetcher: &Fetcher, url: Url, validators: Option<Validators>) -
             read_registries: true,
         },
         validators,
+        credential: None,
     };
     let outcome = fetcher.fetch_source(&task).await;
     for attempt in &outcome.attempts {
@@ -137,6 +138,7 @@ async fn a_registered_url_may_be_that_of_a_catalog() {
             source_key: 7,
             target: slot,
             validators: None,
+            credential: None,
         };
         fetcher().fetch_source(&task).await
     };
@@ -368,6 +370,7 @@ async fn a_card_inside_a_catalog_is_read_from_its_document() {
                 identifier: "in".to_owned(),
             },
             validators: None,
+            credential: None,
         };
         let outcome = fetcher().fetch_source(&task).await;
         assert_eq!(server.requests().len(), 1);

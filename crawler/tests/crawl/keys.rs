@@ -48,6 +48,7 @@ async fn key_sets(server: &Server) -> Vec<ReferencedKeySet> {
             url: server.url(CARD),
         },
         validators: None,
+        credential: None,
     };
     match fetcher().fetch_source(&task).await.result {
         SourceResult::Fetched(card) => card.key_sets,

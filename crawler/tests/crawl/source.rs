@@ -30,6 +30,7 @@ fn well_known(server: &Server, validators: Option<Validators>) -> SourceTask {
             origin: server.url("/ignored?x=y"),
         },
         validators,
+        credential: None,
     }
 }
 
@@ -40,6 +41,7 @@ fn one_url(server: &Server, path: &str, validators: Option<Validators>) -> Sourc
             url: server.url(path),
         },
         validators,
+        credential: None,
     }
 }
 
@@ -239,6 +241,7 @@ async fn a_card_is_looked_for_under_a_base_url() {
             source_key: 7,
             target: slot,
             validators: None,
+            credential: None,
         };
         fetcher().fetch_source(&task).await
     };
@@ -434,6 +437,7 @@ async fn a_refused_target_is_an_attempt_without_a_packet() {
                     .unwrap(),
             },
             validators: None,
+            credential: None,
         };
         let found = fetcher().fetch_source(&task).await;
         assert_eq!(attempts(&found), [(CARD.to_owned(), Refused)]);
@@ -491,6 +495,7 @@ async fn detail_over_https(port: u16) -> (AttemptOutcome, String) {
         source_key: 7,
         target: FetchTarget::WellKnown { origin },
         validators: None,
+        credential: None,
     };
     let outcome = hasty_fetcher().fetch_source(&task).await;
     (failed(&outcome).0, outcome.attempts[0].detail.clone())

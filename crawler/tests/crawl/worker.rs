@@ -208,6 +208,7 @@ fn visits(server: &Server, count: i64) -> Vec<Visit> {
                     url: server.url(&format!("/{key}")),
                 },
                 validators: None,
+                credential: None,
             }],
         })
         .collect()

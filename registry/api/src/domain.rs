@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::OutcomeProblem;
+use super::SourceCredentialView;
 use super::limits;
 use super::object_list::deserialize_objects;
 
@@ -298,6 +299,10 @@ pub struct SourceView {
     /// The URL of the card, if `url` is a base URL and the card is at the well-known path under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_url: Option<String>,
+    /// The credential with which the registry fetches it, its own or that of the catalog that lists it; its secret is
+    /// never shown. Agents found with one start as `internal`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<SourceCredentialView>,
     /// The last attempt to fetch it.
     pub last_attempt: Option<AttemptView>,
     /// Earlier attempts, newest first; only for callers who may see them.

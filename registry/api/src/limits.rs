@@ -96,6 +96,8 @@ pub const MAX_AGENTS_PER_COLLECTION: usize = 1000;
 pub const MAX_AUDIENCE_GROUPS: usize = 50;
 /// Characters of a key's name.
 pub const MAX_KID_CHARS: usize = 200;
+/// Characters of each part of a credential.
+pub const MAX_CREDENTIAL_CHARS: usize = 4096;
 /// Characters of a URL that is looked up.
 pub const MAX_LOOKUP_URL_CHARS: usize = 2048;
 /// Characters of a URN that is looked up.
@@ -197,6 +199,8 @@ schemas! {
     ReportContact = text_schema(0, MAX_CONTACT_CHARS);
     /// Name of a key in signatures.
     KeyName = text_schema(1, MAX_KID_CHARS);
+    /// A part of a credential.
+    CredentialText = text_schema(1, MAX_CREDENTIAL_CHARS);
     /// A card URL, an endpoint URL or a host.
     LookupUrl = text_schema(0, MAX_LOOKUP_URL_CHARS);
     /// A URN.

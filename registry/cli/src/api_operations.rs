@@ -10,11 +10,11 @@ use a2a_registry_api::{
     CreatedFeed, CreatedToken, DecisionRequest, Deprecate, Diff, DomainList, DomainPatch,
     DomainView, DryRun, Erasure, FindingList, Group, GroupList, GroupMembers, Lookup, Me,
     NewAccount, NewComment, NewGeneration, NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch,
-    NewToken, NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults, PolicyCases,
-    PolicyDecision, PolicyHistory, PolicyPreview, Recrawl, RecrawlAccepted, Registration,
-    ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList, ReviewPatch,
-    SavedSearch, SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer, Verification,
-    VersionList, Vouch, Waiting, Waiver, WaiverList,
+    NewSourceCredential, NewToken, NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults,
+    PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview, Recrawl, RecrawlAccepted,
+    Registration, ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList,
+    ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList, Similar, SourceCredentialView,
+    TokenList, Transfer, Verification, VersionList, Vouch, Waiting, Waiver, WaiverList,
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -68,6 +68,9 @@ calls! {
     patch_domain[name: &str](DomainPatch): Patch "/v1/domains/{name}" => DomainView;
     delete_domain[name: &str]: Delete "/v1/domains/{name}";
     delete_source[name: &str, source: &str]: Delete "/v1/domains/{name}/sources/{source}";
+    set_credential[name: &str, source: &str](NewSourceCredential):
+        Put "/v1/domains/{name}/sources/{source}/credential" => SourceCredentialView;
+    remove_credential[name: &str, source: &str]: Delete "/v1/domains/{name}/sources/{source}/credential";
     vouch[name: &str](Vouch): Post "/v1/domains/{name}:vouch" => DomainView;
     vouch_for_owner[name: &str](NewOwnerVouch): Put "/v1/domains/{name}/owner-vouch" => DomainView;
     end_owner_vouch[name: &str]: Delete "/v1/domains/{name}/owner-vouch";

@@ -92,6 +92,7 @@ pub async fn run_doctor(
             let facts = read_database_facts(&config).await;
             checks.extend(facts.clock_lead.map(machine::check_database_clock));
             checks.extend(check_account_names(&config).await);
+            checks.extend(check_secrets_key(&config).await);
             if arguments.verify {
                 checks.extend(check_stored_cards(&config).await);
             }
@@ -232,6 +233,37 @@ async fn check_account_names(config: &Config) -> Vec<DoctorCheck> {
         .unwrap_or_default();
     let check = |text: String| DoctorCheck::new("account names", CheckStatus::Warn, text);
     reserved.into_iter().map(check).collect()
+}
+
+/// Whether the key of stored secrets opens all of them; `None` if there is neither a key nor a secret.
+async fn check_secrets_key(config: &Config) -> Option<DoctorCheck> {
+    let check = |verdict, detail: String| Some(DoctorCheck::new("secrets key", verdict, detail));
+    let found = match maintenance::check_secrets(config).await {
+        Ok(found) => found,
+        Err(error) => return check(CheckStatus::Fail, error.to_string()),
+    };
+    let (all, unopened) = (found.credentials, found.unopened);
+    match (found.has_key, all) {
+        (false, 0) => None,
+        (true, 0) => check(
+            CheckStatus::Ok,
+            "is valid; no source has a credential".into(),
+        ),
+        (true, _) if unopened == 0 => check(
+            CheckStatus::Ok,
+            format!("opens all {all} credentials of sources"),
+        ),
+        (true, _) => check(
+            CheckStatus::Fail,
+            format!(
+                "does not open {unopened} of {all} credentials of sources; put the right file back, or set them again"
+            ),
+        ),
+        (false, _) => check(
+            CheckStatus::Fail,
+            format!("is missing, and {all} credentials of sources need it; put the file back"),
+        ),
+    }
 }
 
 async fn check_name_resolution() -> DoctorCheck {

@@ -1,5 +1,6 @@
 //! `domain`: registered domains, and actions on them.
 
+mod credential;
 mod removal;
 mod show;
 mod vouch;
@@ -19,6 +20,7 @@ use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
 use super::register::describe_challenge;
+use credential::CredentialCommand;
 use show::print_domain;
 use vouch::VouchArgs;
 
@@ -95,6 +97,9 @@ pub enum DomainCommand {
         #[arg(long, conflicts_with = "jwk")]
         withdraw: bool,
     },
+    /// Set, show or remove credentials with which the registry fetches sources that are not public
+    #[command(subcommand)]
+    Credential(CredentialCommand),
     /// Change a domain's contact, or whether it is listed
     Set {
         #[command(flatten)]
@@ -155,6 +160,9 @@ pub async fn run_domain(
         }
         DomainCommand::Key { name, kid, jwk, .. } => {
             enrol_or_withdraw_key(name, kid, jwk.as_deref(), client, console).await
+        }
+        DomainCommand::Credential(command) => {
+            credential::run_domain_credential(command, client, console).await
         }
         DomainCommand::Set {
             name,

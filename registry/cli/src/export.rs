@@ -35,6 +35,7 @@ struct OmittedCounts {
     opted_out_domains: u64,
     decisions_by_rules: u64,
     unsettled_approvals: u64,
+    credentials: u64,
 }
 
 struct Export<'a> {
@@ -94,6 +95,10 @@ fn print_omitted(records: u64, omitted: OmittedCounts) {
         (
             omitted.unsettled_approvals,
             "approvals are of agents on hold or by break-glass, and are not exported",
+        ),
+        (
+            omitted.credentials,
+            "sources have a credential, which is never exported; set it again in the other registry",
         ),
     ] {
         if count > 0 {
@@ -187,6 +192,9 @@ impl Export<'_> {
             domain: name.clone(),
             contact: domain.contact.clone(),
         }))?;
+        let credentials = domain.sources.iter();
+        let credentials = credentials.filter(|source| source.credential.is_some());
+        self.omitted.credentials += credentials.count() as u64;
         let registered = domain.sources.iter();
         let registered = registered.filter(|source| is_registered_source(source));
         let urls: BTreeSet<String> = registered.map(source_url).collect();

@@ -54,6 +54,10 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry credentials add a.example --browser --confirm-token-endpoint https://l.example --scheme o",
         "a2a-registry credentials list --json",
         "a2a-registry credentials remove https://a.example",
+        "a2a-registry domain credential set a.example https://a.example/card.json --secret-file -",
+        "a2a-registry domain credential set a.example 1f --kind client_credentials --secret-file s --token-url u",
+        "a2a-registry domain credential show a.example --json",
+        "a2a-registry domain credential remove a.example 1f",
         "a2a-registry lint -",
         "a2a-registry review list --state all",
         "a2a-registry review approve 01890a5d-ac96-774b-bcce-b302099a8057 --reason fine",
@@ -95,6 +99,14 @@ fn misuse_is_one_line_that_names_what_is_wrong() {
         (
             "a2a-registry credentials add a --confirm-token-endpoint l",
             "https://HOST",
+        ),
+        (
+            "a2a-registry domain credential set a.example 1f --secret hush",
+            "--secret",
+        ),
+        (
+            "a2a-registry domain credential set a.example 1f --kind cookie --secret-file s",
+            "bearer, basic, header, client_credentials",
         ),
         ("a2a-registry lint", "FILE|URL|-"),
         ("a2a-registry model install", "FOLDER"),

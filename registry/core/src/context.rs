@@ -62,6 +62,8 @@ pub struct AppContext {
     pub self_agent: SelfAgentState,
     pub page_token_signer: PageTokenSigner,
     pub sealer: Sealer,
+    /// Seals secrets in the database with the key of `[secrets] key_file`; `None` without one.
+    pub secrets: Option<Sealer>,
     pub database_contact: LastDatabaseContact,
     /// The number of the last event that all in-memory caches have applied.
     pub caches_applied_seq: AtomicI64,

@@ -40,6 +40,7 @@ pub mod reviews;
 pub mod sealing;
 pub mod search;
 pub mod search_pool;
+pub mod secrets;
 pub mod signatures;
 pub mod sources;
 pub mod text;

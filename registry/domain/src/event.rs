@@ -21,6 +21,10 @@ text_enum! {
         DomainGeneration = "domain.generation",
         /// A domain's contact, opt-out or keys were changed.
         DomainUpdated = "domain.updated",
+        /// A source of a domain got a credential for the crawler.
+        DomainCredentialSet = "domain.credential_set",
+        /// Such a credential was removed, or ended with the owner who had set it.
+        DomainCredentialRemoved = "domain.credential_removed",
         /// An immediate visit was requested.
         DomainRecrawl = "domain.recrawl",
         /// A domain was deleted and its agents retired.

@@ -1,4 +1,4 @@
-//! The kinds and states of a domain's sources.
+//! The kinds and states of a domain's sources, and the kinds of their credentials.
 
 use super::text_enum::text_enum;
 
@@ -43,5 +43,19 @@ text_enum! {
         Gone = "gone",
         /// A catalog that does not exist: this is no error, and no visit is made for it alone.
         Absent = "absent",
+    }
+}
+
+text_enum! {
+    /// The kinds of credentials with which the crawler fetches a source.
+    CredentialKind {
+        /// A bearer token.
+        Bearer = "bearer",
+        /// A user name and a password.
+        Basic = "basic",
+        /// A header field of any other name.
+        Header = "header",
+        /// A client that gets access tokens by OAuth 2 client credentials.
+        ClientCredentials = "client_credentials",
     }
 }

@@ -7,6 +7,7 @@ pub mod backup;
 pub mod group_selection;
 pub mod jobs;
 pub mod maintenance;
+pub mod secrets_key;
 pub mod serve;
 pub mod startup;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use a2a_crawler::Clock;
 use a2a_registry_core::accounts::bootstrap;
 use a2a_registry_core::accounts::reserved_names::{RESERVED_NAME_NOTICE, reserved_names_in_use};
 use a2a_registry_core::config::Config;
+use a2a_registry_core::config::secret_file::SECRETS_KEY_SETTING;
 use a2a_registry_core::data_dir::DataDir;
 use a2a_registry_core::embeddings::embedded_texts::LAYOUT_PREFIX;
 use a2a_registry_core::error::StartError;
@@ -14,6 +15,7 @@ use a2a_registry_core::health::received_request::DATABASE_ID_SETTING;
 use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::process_state::embedding_pace::EmbeddingPace;
 use a2a_registry_core::search::indexing::rebuild_index;
+use a2a_registry_core::secrets::key_file::read_key_file;
 use a2a_registry_domain::identifiers::Entropy;
 use a2a_registry_domain::timestamp::{MINUTE, SECOND, Timestamp};
 use a2a_registry_store::settings::setting_value;
@@ -23,6 +25,7 @@ use a2a_registry_store::{
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::secrets_key::{SecretsCheck, compare_with_key};
 use crate::startup::{
     StartPurpose, assemble_context, close_store, redacted_database_url, store_options,
 };
@@ -131,6 +134,27 @@ pub async fn read_database_facts(
         registry_id: registry_id.ok().flatten(),
         clock_lead: server_clock.map(|at| at.saturating_sub(now.0) / SECOND),
     })
+}
+
+/// Compares the key of stored secrets with what is sealed with it, without changing anything; a server may run at the
+/// same time. That a database does not respond is the subject of another check.
+pub async fn check_secrets(config: &Config) -> Result<SecretsCheck, StartError> {
+    let path = config.secret_files().into_iter();
+    let path = path.filter(|(setting, _)| setting == SECRETS_KEY_SETTING);
+    let sealer = path.map(|(_, path)| read_key_file(&path)).next();
+    let sealer = sealer.transpose()?;
+    let no_secrets = SecretsCheck {
+        has_key: sealer.is_some(),
+        ..SecretsCheck::default()
+    };
+    let Ok(store) = Store::connect(&read_only_options(config)).await else {
+        return Ok(no_secrets);
+    };
+    let checked = compare_with_key(&store, sealer.as_ref()).await;
+    let closed = store.close().await;
+    closed.map_err(|error| database_unusable_error(config, &error))?;
+    // A database that is not migrated yet has no secrets.
+    Ok(checked.unwrap_or(no_secrets))
 }
 
 /// Number of cards read at once for verification.

@@ -48,6 +48,7 @@ use data_encoding::BASE64;
 
 use crate::group_selection::check_no_deselected_groups;
 use crate::urn_authority::check_urn_authority;
+use crate::secrets_key::load_secrets_key;
 
 /// Environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN_VAR: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
@@ -132,6 +133,11 @@ pub(crate) async fn assemble_context(
         &load_shared_key(&store, PAGE_TOKEN_KEY_SETTING, entropy.as_ref()).await?,
     );
     let sealer = load_sign_in_sealer(&store, entropy.as_ref()).await?;
+    let secrets = match purpose {
+        StartPurpose::Serve => load_secrets_key(&config, &store, entropy.as_ref()).await?,
+        // The index has no secrets.
+        StartPurpose::Reindex => None,
+    };
     let (index, rebuild) = open_index(&config, &store, entropy.as_ref(), purpose).await?;
     let last_event = last_event_at_start(&store, &index).await?;
     let policies = load_policy_sets(&store, &config.admission_rules()).await?;
@@ -169,6 +175,7 @@ pub(crate) async fn assemble_context(
         self_agent: SelfAgentState::default(),
         page_token_signer: signer,
         sealer,
+        secrets,
         store,
         index,
         clock,

@@ -42,6 +42,7 @@ pub mod saved_searches;
 mod schema_state;
 pub mod sessions;
 pub mod settings;
+pub mod source_credentials;
 mod sqlite_file;
 pub mod statements;
 mod stored_enum;

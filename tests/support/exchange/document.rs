@@ -73,6 +73,26 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ("domain_transfer", "/account", "whether this account exists"),
     ("owner_vouch_set", "/account", "whether this account exists"),
     (
+        "source_credential_set",
+        "/name",
+        "whether the kind has a name, and what it may contain",
+    ),
+    (
+        "source_credential_set",
+        "/secret",
+        "what a secret of this kind may contain",
+    ),
+    (
+        "source_credential_set",
+        "/token_url",
+        "whether the client secret of this source may be sent there",
+    ),
+    (
+        "source_credential_set",
+        "/scope",
+        "whether the kind has a scope, and what it may contain",
+    ),
+    (
         "domain_patch",
         "/contact",
         "whether it is a `mailto:` or `https:` URL",

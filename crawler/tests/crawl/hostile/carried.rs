@@ -95,6 +95,7 @@ async fn key_set(world: &FetchSetup, url: Url, what: &str) -> ReferencedKeySet {
         source_key: 1,
         target: FetchTarget::CardUrl { url },
         validators: None,
+        credential: None,
     };
     let visit = in_time(what, world.fetcher.fetch_source(&task)).await;
     let SourceResult::Fetched(mut card) = visit.result else {

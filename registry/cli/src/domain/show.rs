@@ -224,6 +224,7 @@ fn source_line(source: &SourceView, show_all: bool) -> String {
         card.unwrap_or_default(),
         source.state
     );
+    line.push_str(&credential_suffix(source));
     if let Some(limit) = &source.limit_met {
         line.push_str(&format!("; no agent was created from it: {limit}"));
     }
@@ -256,6 +257,13 @@ fn source_line(source: &SourceView, show_all: bool) -> String {
     }
     line.push_str(&cache_header_suffix(source));
     line
+}
+
+/// Kind of the credential of a source, as a part of its line.
+fn credential_suffix(source: &SourceView) -> String {
+    let credential = source.credential.as_ref();
+    let suffix = credential.map(|one| format!("; fetched with a credential ({})", one.kind));
+    suffix.unwrap_or_default()
 }
 
 /// Caching headers of a source, as the end of its line.
@@ -364,6 +372,7 @@ mod tests {
             own: true,
             limit_met: None,
             card_url: None,
+            credential: None,
             last_attempt: attempts.next(),
             attempts: attempts.collect(),
             next_due: None,

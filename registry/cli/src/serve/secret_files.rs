@@ -11,7 +11,7 @@ use crate::command_error::CommandError;
 /// Logs every file with a secret that its group or others can read.
 pub(super) fn warn_about_readable_secrets(config: &Config) {
     for (key, path) in config.secret_files() {
-        warn_if_readable(&key, path);
+        warn_if_readable(&key, &path);
     }
 }
 

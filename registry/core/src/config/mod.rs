@@ -14,6 +14,7 @@ pub mod print;
 pub mod reload;
 pub mod secret;
 pub mod secret_file;
+pub mod secrets;
 pub mod section;
 pub mod sections;
 pub mod traces;
@@ -30,6 +31,7 @@ pub use network_rules::read_root_certificates;
 pub use reload::ActiveConfig;
 pub use secret::{DatabaseUrl, Secret};
 pub use secret_file::read_secret_file;
+pub use secrets::SecretsConfig;
 pub use sections::{
     AllowPorts, Config, CrawlerConfig, DecidersConfig, GovernanceConfig, LimitsConfig, LogConfig,
     LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS, RegistrationAccess, SearchConfig,

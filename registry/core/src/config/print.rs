@@ -9,7 +9,8 @@ use crate::config::section::{ConfigKey, DescribedSection};
 use crate::config::{
     A2aConfig, ArdConfig, Config, CrawlerConfig, DecidersConfig, EmbeddingConfig, FederationConfig,
     GovernanceConfig, IdentityConfig, IdentityProviderConfig, LimitsConfig, LogConfig, McpConfig,
-    PeerConfig, RequiredClaimConfig, SearchConfig, ServerConfig, StoreConfig, TracingConfig,
+    PeerConfig, RequiredClaimConfig, SearchConfig, SecretsConfig, ServerConfig, StoreConfig,
+    TracingConfig,
 };
 
 /// What is above the first section.
@@ -140,6 +141,7 @@ impl TableDescription {
             [] => Self::of_section::<Config>(),
             ["server"] => Self::of_section::<ServerConfig>(),
             ["store"] => Self::of_section::<StoreConfig>(),
+            ["secrets"] => Self::of_section::<SecretsConfig>(),
             ["crawler"] => Self::of_section::<CrawlerConfig>(),
             ["governance"] => Self::of_section::<GovernanceConfig>(),
             ["governance", "deciders"] => Self::of_section::<DecidersConfig>(),
@@ -203,6 +205,7 @@ mod tests {
             [
                 "database_file",
                 "dimensions",
+                "key_file",
                 "key_file",
                 "key_file",
                 "metrics_listen",
@@ -322,7 +325,7 @@ mod tests {
 
     /// Keys with texts that are printed. A key that is neither here nor hidden fails the test below, so adding a key
     /// requires a choice.
-    const SHOWN: [&str; 42] = [
+    const SHOWN: [&str; 43] = [
         "allow_domains",
         "allow_names",
         "allow_ports",
@@ -360,6 +363,7 @@ mod tests {
         "title",
         "tls_cert",
         "tls_key",
+        "token_hosts",
         "trusted_proxies",
         "url",
         "values",

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 
+/// The setting of the key of stored secrets.
+pub const SECRETS_KEY_SETTING: &str = "secrets.key_file";
+
 /// Maximum size of a secret file, in bytes.
 const MAX_SECRET_FILE_BYTES: u64 = 8 * 1024;
 
@@ -102,22 +105,31 @@ fn resolve_below_credentials(
 }
 
 impl Config {
-    /// Every file with a secret that the configuration names, with its key.
-    pub fn secret_files(&self) -> Vec<(String, &Path)> {
+    /// Every file with a secret that the configuration names, with its key, and the default key file of stored
+    /// secrets. A key file that does not exist yet is left out.
+    pub fn secret_files(&self) -> Vec<(String, PathBuf)> {
         let keys = [
             ("server.tls_key", &self.server.tls_key),
             ("store.database_file", &self.store.database_file),
             ("embedding.key_file", &self.embedding.key_file),
             ("a2a.key_file", &self.a2a.key_file),
         ];
-        let mut files: Vec<(String, &Path)> = Vec::new();
+        let mut files: Vec<(String, PathBuf)> = Vec::new();
         for (key, path) in keys {
-            files.extend(path.as_deref().map(|path| (key.to_owned(), path)));
+            files.extend(path.clone().map(|path| (key.to_owned(), path)));
         }
+        // With SQLite the first start makes it.
+        let is_made = self.database_url().starts_with("sqlite:");
+        let exists = |path: &PathBuf| {
+            resolve_credential_path(SECRETS_KEY_SETTING, path).is_ok_and(|path| path.exists())
+        };
+        let secrets_key = self.secrets_key_file();
+        let secrets_key = secrets_key.filter(|path| !is_made || exists(path));
+        files.extend(secrets_key.map(|path| (SECRETS_KEY_SETTING.to_owned(), path)));
         let old_keys = self.a2a.old_key_files.iter();
-        files.extend(old_keys.map(|path| ("a2a.old_key_files".to_owned(), path.as_path())));
+        files.extend(old_keys.map(|path| ("a2a.old_key_files".to_owned(), path.clone())));
         for (name, provider) in &self.identity.providers {
-            let path = provider.client_secret_file.as_deref();
+            let path = provider.client_secret_file.clone();
             let key = || format!("identity.providers.{name}.client_secret_file");
             files.extend(path.map(|path| (key(), path)));
         }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::config::section::section;
 use crate::config::{
     A2aConfig, ArdConfig, DatabaseUrl, EmbeddingConfig, FederationConfig, IdentityConfig,
-    McpConfig, TracingConfig,
+    McpConfig, SecretsConfig, TracingConfig,
 };
 
 section! {
@@ -24,6 +24,8 @@ section! {
         pub server: ServerConfig,
         /// The database and the data folder.
         pub store: StoreConfig,
+        /// The key with which credentials of sources are encrypted.
+        pub secrets: SecretsConfig,
         /// Network rules, identity and rate of the crawler.
         pub crawler: CrawlerConfig,
         /// Who may register, what is admitted, and how many accounts must approve.
@@ -146,6 +148,9 @@ section! {
         pub extra_ca: Vec<PathBuf>,
         /// Hosts that may serve the key sets of any domain's signatures, such as `keys.example.com`; lower-case.
         pub key_hosts: Vec<String>,
+        /// Hosts to whose token endpoints the client secret of any source may be sent, such as `login.example.com`;
+        /// lower-case. The endpoints on a source's own registrable domain need no entry.
+        pub token_hosts: Vec<String>,
         /// A URL (`https:` or `mailto:`) by which owners of crawled domains can contact the operator; sent with every
         /// request.
         pub contact: String,

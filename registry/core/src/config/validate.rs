@@ -171,12 +171,17 @@ fn check_crawler_config(crawler: &CrawlerConfig, mut push_error: impl FnMut(Stri
     if !(1..=1024).contains(&crawler.concurrency) {
         push_error("crawler.concurrency must be between 1 and 1024".into());
     }
-    for host in &crawler.key_hosts {
-        let named = url::Host::parse(host).is_ok_and(|read| read.to_string() == *host);
-        if !named || !host.contains('.') {
-            push_error(format!(
-                "crawler.key_hosts must be lower-case host names such as \"keys.example.com\", not \"{host}\""
-            ));
+    for (key, example, hosts) in [
+        ("key_hosts", "keys.example.com", &crawler.key_hosts),
+        ("token_hosts", "login.example.com", &crawler.token_hosts),
+    ] {
+        for host in hosts {
+            let named = url::Host::parse(host).is_ok_and(|read| read.to_string() == *host);
+            if !named || !host.contains('.') {
+                push_error(format!(
+                    "crawler.{key} must be lower-case host names such as \"{example}\", not \"{host}\""
+                ));
+            }
         }
     }
     if !(0.001..=1_000_000.0).contains(&crawler.least_rate) {

@@ -14,7 +14,8 @@ use a2a_crawler::{
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::StoreError;
-use a2a_registry_store::entity::{domain, source};
+use a2a_registry_store::entity::{domain, source, source_credential};
+use a2a_registry_store::source_credentials::source_credentials_by_domain;
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,9 @@ use url::Url;
 use crate::context::AppContext;
 use crate::crawl::ingest::ingest_outcomes;
 use crate::ownership::opt_out_lookup::{LeasedVisit, is_first_visit, permitted_visits};
+use crate::secrets::source_credentials::{
+    find_source_credential, is_credential_in_force, open_credential,
+};
 use crate::sources::source_card_url;
 use crate::visibility::is_catalog_authority;
 use crate::visits::leases::{lease_due_visits, next_visit_due, release_visits};
@@ -122,10 +126,12 @@ impl CrawlFrontier for DatabaseFrontier {
             .filter(|(row, due)| row.network.is_none() || is_first_visit(due));
         let unknown = unknown.map(|one| (one.0.id, one.clone()));
         self.lock_unchecked_visits().extend(unknown);
-        let now = self.context.now();
+        let ids: Vec<i64> = leased.iter().map(|(domain, _)| domain.id).collect();
+        let credentials = source_credentials_by_domain(&self.context.store, &ids).await;
+        let credentials = credentials.map_err(|error| BackendError(error.to_string()))?;
         Ok(leased
             .into_iter()
-            .map(|(domain, sources)| to_visit(&domain, sources, now))
+            .map(|(domain, sources)| to_visit(&self.context, &domain, sources, &credentials))
             .collect())
     }
 
@@ -190,8 +196,17 @@ impl CrawlFrontier for DatabaseFrontier {
     }
 }
 
-fn to_visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) -> Visit {
+/// The visit of a domain; `credentials` may include those of other domains.
+fn to_visit(
+    context: &AppContext,
+    domain: &domain::Model,
+    sources: Vec<source::Model>,
+    credentials: &[source_credential::Model],
+) -> Visit {
     let reads_registries = is_catalog_authority(domain);
+    let now = context.now();
+    let credentials = credentials.iter();
+    let credentials = credentials.filter(|row| is_credential_in_force(row, domain, now));
     Visit {
         domain_key: domain.id,
         domain: domain.name.clone(),
@@ -200,12 +215,19 @@ fn to_visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp)
         sources: sources
             .into_iter()
             .take(MAX_SOURCES_PER_VISIT)
-            .filter_map(|source| to_source_task(source, reads_registries, now))
+            .filter_map(|source| {
+                let (id, catalog) = (source.id, source.catalog_id);
+                let task = to_source_task(source, reads_registries, now)?;
+                let credential = find_source_credential(credentials.clone(), id, catalog);
+                let credential =
+                    credential.and_then(|row| open_credential(context, row, id, task.target.url()));
+                Some(SourceTask { credential, ..task })
+            })
             .collect(),
     }
 }
 
-/// The fetch task of a source; `reads_registries` says whether to read the registries that catalogs list.
+/// The fetch task of a source, without its credential; `reads_registries` says whether to read the registries that catalogs list.
 fn to_source_task(
     row: source::Model,
     reads_registries: bool,
@@ -249,6 +271,7 @@ fn to_source_task(
         source_key: row.id,
         target: slot,
         validators,
+        credential: None,
     })
 }
 

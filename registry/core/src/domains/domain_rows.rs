@@ -6,8 +6,9 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_search::is_visible_to;
 use a2a_registry_store::entity::{
     account, agent, challenge, domain, enrolled_key, fetch_attempt, owner_fingerprint, proof,
-    proof_check, source,
+    proof_check, source, source_credential,
 };
+use a2a_registry_store::source_credentials::source_credentials_by_domain;
 use a2a_registry_store::{Executor, accounts, agents, domains, ownership, registrants};
 use uuid::Uuid;
 
@@ -31,6 +32,7 @@ pub struct DomainRows {
     pub challenges: Vec<challenge::Model>,
     pub checks: Vec<proof_check::Model>,
     pub enrolled_keys: Vec<enrolled_key::Model>,
+    pub credentials: Vec<source_credential::Model>,
     pub fingerprints: Vec<owner_fingerprint::Model>,
     pub owners: Vec<account::Model>,
     pub agents: DomainAgents,
@@ -68,6 +70,7 @@ impl DomainRows {
             challenges: ownership::challenges_by_domain(store, &ids).await?,
             checks: ownership::proof_checks_by_domain(store, &ids).await?,
             enrolled_keys: ownership::enrolled_keys_by_domain(store, &ids).await?,
+            credentials: source_credentials_by_domain(store, &ids).await?,
             fingerprints: ownership::owner_fingerprints_by_domain(store, &ids).await?,
             owners: accounts::accounts_by_ids(store, &owners).await?,
             agents: load_domain_agents(context, caller, &ids).await?,

@@ -17,6 +17,7 @@ pub mod registered_sources;
 pub mod registration_limits;
 pub mod registration_target;
 pub mod row_views;
+pub mod source_credential;
 pub mod source_registration;
 pub mod unlisted_reasons;
 pub mod verify;

@@ -6,7 +6,8 @@ use a2a_registry_api::limits::MAX_CONTACT_CHARS;
 use a2a_registry_api::{DomainPatch, DomainView, Transfer};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::OptOut;
-use a2a_registry_store::domains;
+use a2a_registry_store::entity::domain;
+use a2a_registry_store::{WriteTransaction, domains};
 use serde_json::json;
 use url::Url;
 use uuid::Uuid;
@@ -22,7 +23,10 @@ use crate::ownership::apply_check::update_domain_ownership;
 use crate::ownership::authorization::{require_owner_or_curator, require_whole_domain_owner};
 use crate::ownership::challenges::insert_challenges;
 use crate::ownership::owner_vouches::{remove_owner_vouch, store_owner_vouch};
+use crate::secrets::source_credentials::remove_credentials;
 use crate::visibility::caller::Caller;
+
+const TRANSFERRED: &str = "transferred";
 
 /// Changes a domain's contact and its opt-out.
 pub async fn domain_patch(
@@ -90,25 +94,10 @@ pub async fn domain_transfer(
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let data = json!({"transferred_to": new_owner.name});
     change_set.add_event(EventKind::DomainUpdated, &row.name, &account.name, data);
-    // Without an owner, every account with a proof is a party to a dispute, even while the domain has opted out.
-    let is_disputed = row.owner_id.is_none();
-    let mut losing_accounts: BTreeSet<Uuid> = former_owner.into_iter().collect();
-    // The proofs of the former owner, or of the losers of the dispute, end here: a record left in place does not claim
-    // the domain again.
-    for mut proof in domains::valid_proofs_by_domain(&write, &[row.id]).await? {
-        let loses =
-            |one: &Uuid| *one != new_owner.id && (is_disputed || Some(*one) == former_owner);
-        if let Some(loser) = proof.account_id.filter(loses) {
-            losing_accounts.insert(loser);
-            proof.ended_at = Some(change_set.now().0);
-            write.update_proof(&proof).await?;
-            let data = json!({"method": proof.method, "account": proof.account_id, "reason": "transferred"});
-            change_set.add_event(EventKind::DomainProofEnded, &row.name, &account.name, data);
-        }
-    }
-    for former in losing_accounts {
-        write.delete_challenge(row.id, former).await?;
-    }
+    let accounts = (former_owner, new_owner.id);
+    end_losing_proofs(&write, &mut change_set, &row, accounts, &account.name).await?;
+    let why = (account.name.as_str(), TRANSFERRED);
+    remove_credentials(&write, &mut change_set, &row, why, |_| true).await?;
     if crate::ownership::is_provable_domain(&row) {
         insert_challenges(context, &write, &[row.id], new_owner.id).await?;
     }
@@ -119,7 +108,7 @@ pub async fn domain_transfer(
             &mut change_set,
             &mut row,
             &account.name,
-            "transferred",
+            TRANSFERRED,
         )
         .await?;
     let changed = update_domain_ownership(
@@ -136,6 +125,35 @@ pub async fn domain_transfer(
     }
     commit_and_await_index(context, write, change_set).await?;
     domain_view(context, caller, row.id).await
+}
+
+/// Ends the proofs of the former owner, or of the losers of a dispute: a record left in place does not claim the domain
+/// again.
+async fn end_losing_proofs(
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
+    row: &domain::Model,
+    (former_owner, new_owner): (Option<Uuid>, Uuid),
+    actor: &str,
+) -> Result<()> {
+    // Without an owner, every account with a proof is a party to a dispute, even while the domain has opted out.
+    let is_disputed = row.owner_id.is_none();
+    let mut losing_accounts: BTreeSet<Uuid> = former_owner.into_iter().collect();
+    for mut proof in domains::valid_proofs_by_domain(write, &[row.id]).await? {
+        let loses = |one: &Uuid| *one != new_owner && (is_disputed || Some(*one) == former_owner);
+        if let Some(loser) = proof.account_id.filter(loses) {
+            losing_accounts.insert(loser);
+            proof.ended_at = Some(change_set.now().0);
+            write.update_proof(&proof).await?;
+            let data =
+                json!({"method": proof.method, "account": proof.account_id, "reason": TRANSFERRED});
+            change_set.add_event(EventKind::DomainProofEnded, &row.name, actor, data);
+        }
+    }
+    for former in losing_accounts {
+        write.delete_challenge(row.id, former).await?;
+    }
+    Ok(())
 }
 
 /// Parses a contact; `None` if it is empty.

@@ -3,23 +3,26 @@
 use std::collections::HashMap;
 
 use a2a_registry_api::{
-    Challenge, DomainView, EnrolledKey, OwnerFingerprint, OwnerVouch, Proof, ProofCheck, SourceView,
+    Challenge, DomainView, EnrolledKey, OwnerFingerprint, OwnerVouch, Proof, ProofCheck,
+    SourceCredentialView, SourceView,
 };
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{self, agent, domain, fetch_attempt};
+use a2a_registry_store::entity::{self, agent, domain, fetch_attempt, source};
 use uuid::Uuid;
 
 use crate::context::AppContext;
 use crate::domains::domain_access::DomainAccess;
 use crate::domains::domain_rows::DomainRows;
 use crate::domains::row_views::{proof_check_view, proof_view};
+use crate::domains::source_credential::source_credential_view;
 use crate::domains::unlisted_reasons::load_unlisted_reasons;
 use crate::domains::visible_contents::{VisibleDomainContents, source_registration_view};
 use crate::error::Result;
 use crate::ownership::challenges::challenge_views;
 use crate::ownership::{agent_owner_at, challenge_unavailable_reason, parse_owner_fingerprint};
+use crate::secrets::source_credentials::{find_source_credential, is_credential_in_force};
 use crate::sources::public_source_id;
 use crate::visibility::caller::Caller;
 
@@ -198,6 +201,8 @@ impl<'a> DomainPresenter<'a> {
                 .source_coverage(source, all.iter());
             let coverage = coverage_level.coverage();
             let view = self.contents.source_view(source, attempts, coverage)?;
+            let credential = self.credential(source, &view);
+            let view = SourceView { credential, ..view };
             Some((self.contents.recorded_at(source), source, view))
         });
         let ended = self.contents.ended_sources();
@@ -219,6 +224,22 @@ impl<'a> DomainPresenter<'a> {
             ..view
         });
         named.collect()
+    }
+
+    /// The credential of a source, for callers who see more of the source than that they have registered it.
+    fn credential(
+        &self,
+        source: &source::Model,
+        view: &SourceView,
+    ) -> Option<SourceCredentialView> {
+        if !self.contents.sees_source_results(source) && view.agent.is_none() {
+            return None;
+        }
+        let now = self.context.now();
+        let in_force = self.rows.credentials.iter();
+        let in_force = in_force.filter(|row| is_credential_in_force(row, self.row, now));
+        let row = find_source_credential(in_force, source.id, source.catalog_id)?;
+        Some(source_credential_view(row, self.sees_details()))
     }
 
     fn agents(&self) -> impl Iterator<Item = &'a agent::Model> {

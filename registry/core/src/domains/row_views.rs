@@ -47,7 +47,7 @@ pub fn source_day_view(row: &source_day::Model) -> SourceDay {
     }
 }
 
-/// The view of a source; its `id` is empty until the caller sets its
+/// The view of a source without its credential; its `id` is empty until the caller sets its
 /// [`public_source_id`](crate::sources::public_source_id).
 pub fn source_view(
     row: &source::Model,
@@ -82,6 +82,7 @@ pub fn source_view(
         own: false,
         limit_met: row.limit_met.clone(),
         card_url: (source_card_url(row) != row.url).then(|| source_card_url(row).to_owned()),
+        credential: None,
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),

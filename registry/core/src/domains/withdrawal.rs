@@ -26,6 +26,7 @@ use crate::ownership::apply_check::redecide_redirected_cards;
 use crate::ownership::authorization::require_whole_domain_owner;
 use crate::ownership::dispute::is_caller_dispute_party;
 use crate::ownership::{dispute_error, is_disputed_domain};
+use crate::secrets::source_credentials::remove_credentials;
 use crate::sources::public_source_id;
 use crate::visibility::caller::{Caller, CallerAccount};
 
@@ -377,6 +378,8 @@ pub(super) async fn add_domain_end(
         change_set.retire_agent(&mut state, actor, "the domain was deleted");
     }
     write.delete_peer_candidates(row.id).await?;
+    let reason = "the domain was deleted";
+    remove_credentials(write, change_set, row, (actor, reason), |_| true).await?;
     write.end_domain(row.id, change_set.now().0).await?;
     change_set.add_event(EventKind::DomainDeleted, &row.name, actor, json!({}));
     redecide_redirected_cards(context, write, change_set, followers).await

@@ -1,4 +1,5 @@
-//! Housekeeping: deletes unapproved card bytes of agents retired long ago, old totals, and ended sessions.
+//! Housekeeping: deletes unapproved card bytes of agents retired long ago, old totals, credentials of ended sources,
+//! and ended sessions.
 
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::versions::BODY_DELETE_BATCH;
@@ -33,6 +34,7 @@ pub async fn delete_expired_rows(context: &AppContext) -> Result<bool> {
     write
         .delete_ended_source_totals(today.saturating_sub(MAX_DAYS_PER_SOURCE))
         .await?;
+    write.delete_credentials_of_ended_sources().await?;
     write.delete_ended_sessions(now.0).await?;
     write
         .delete_old_dry_run_changes(today.saturating_sub(DRY_RUN_DAYS))

@@ -30,6 +30,7 @@ use crate::error::Result;
 use crate::ownership::proofs::update_proofs;
 use crate::ownership::urn_authority::permitted_claims;
 use crate::ownership::{DomainCheckResult, ProofResult};
+use crate::secrets::source_credentials::remove_ended_credentials;
 use crate::signatures::pins::pin_newest_keys;
 use crate::visibility::is_catalog_authority;
 use crate::visits::VISIT_SPACING;
@@ -182,6 +183,7 @@ pub async fn update_domain_ownership(
     if !is_same {
         let data = json!({"from": old_state, "to": ownership.state, "owner": ownership.owner});
         change_set.add_event(EventKind::DomainState, &row.name, actor, data);
+        remove_ended_credentials(write, change_set, row, actor).await?;
     }
     update_domain_agents(context, write, change_set, row, old_state).await?;
     if is_catalog_authority(row) {

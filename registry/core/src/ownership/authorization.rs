@@ -20,8 +20,28 @@ pub async fn require_owner_or_curator<'a>(
     row: &domain::Model,
     now: Timestamp,
 ) -> Result<&'a CallerAccount> {
+    require_owner_or(db, caller, row, now, Permission::Curate).await
+}
+
+/// Like [`require_owner_or_curator`] with admins instead of curators, for what is between an owner and the operator.
+pub async fn require_owner_or_admin<'a>(
+    db: &impl Executor,
+    caller: &'a Caller,
+    row: &domain::Model,
+    now: Timestamp,
+) -> Result<&'a CallerAccount> {
+    require_owner_or(db, caller, row, now, Permission::Administer).await
+}
+
+async fn require_owner_or<'a>(
+    db: &impl Executor,
+    caller: &'a Caller,
+    row: &domain::Model,
+    now: Timestamp,
+    permission: Permission,
+) -> Result<&'a CallerAccount> {
     let account = caller.require_permission(Permission::Register)?;
-    if caller.has_permission(Permission::Curate) || row.domain_owner_at(now) == Some(account.id) {
+    if caller.has_permission(permission) || row.domain_owner_at(now) == Some(account.id) {
         return Ok(account);
     }
     let registered = is_disputed_domain(row)? && row.account_id == Some(account.id);

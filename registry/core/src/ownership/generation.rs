@@ -17,6 +17,7 @@ use crate::context::AppContext;
 use crate::error::Result;
 use crate::ownership::apply_check::redecide_redirected_cards;
 use crate::ownership::owner_vouches::remove_owner_vouch;
+use crate::secrets::source_credentials::remove_ended_credentials;
 
 /// Begins a new ownership generation of a domain, by `actor` and for the given reason; only the challenges of
 /// `newcomers` stay. The agents of the domain and of its followers are written before this returns, so that the
@@ -56,6 +57,7 @@ pub async fn begin_ownership_generation(
     let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     remove_owner_vouch(write, &mut change_set, row, actor, "a new generation began").await?;
     write.set_domain_ownership(row).await?;
+    remove_ended_credentials(write, &mut change_set, row, actor).await?;
     let data = json!({"generation": row.generation, "reason": reason});
     change_set.add_event(EventKind::DomainGeneration, &row.name, actor, data);
     write.delete_peer_candidates(row.id).await?;

@@ -18,6 +18,7 @@ use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
 use crate::error::{ErrorKind, Result};
 use crate::ownership::apply_check::update_domain_agents;
+use crate::secrets::source_credentials::remove_ended_credentials;
 
 const VOUCHES_PER_PAGE: u64 = 100;
 
@@ -29,6 +30,7 @@ pub async fn store_owner_vouch(
     row: &domain::Model,
 ) -> Result<()> {
     write.set_domain_ownership(row).await?;
+    remove_ended_credentials(write, change_set, row, SYSTEM_ACTOR).await?;
     let state = row.state()?;
     update_domain_agents(context, write, change_set, row, state).await
 }

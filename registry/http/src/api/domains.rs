@@ -3,14 +3,14 @@
 use a2a_registry_api::limits::{MAX_REGISTRATIONS_BODY_BYTES, PublicJwk};
 use a2a_registry_api::{
     BulkRegistration, BulkRegistrationOutcome, DomainList, DomainPatch, DomainView, Erasure,
-    NewGeneration, NewOwnerVouch, Recrawl, RecrawlAccepted, Registration, RegistrationOutcome,
-    Transfer, Verification, Vouch,
+    NewGeneration, NewOwnerVouch, NewSourceCredential, Recrawl, RecrawlAccepted, Registration,
+    RegistrationOutcome, SourceCredentialView, Transfer, Verification, Vouch,
 };
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::register_bulk::{RegisteredSources, register_bulk};
 use a2a_registry_core::domains::{
     actions as domains, enrolled_keys, erasure, owner_actions, owner_vouch, ownership_generation,
-    verify, withdrawal,
+    source_credential, verify, withdrawal,
 };
 use a2a_registry_core::error::Result;
 use a2a_registry_core::paging::PageRequest;
@@ -338,6 +338,58 @@ pub async fn domain_recrawl(
 #[delete("/v1/domains/{domain}")]
 pub async fn domain_delete(caller: Require<Register>, domain: DomainRef) -> HandlerResult {
     withdrawal::domain_delete(&caller.context, &caller, &domain.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Set the credential of a source
+///
+/// Allowed for the owner of the domain, proved or vouched for, and for admins. The credential is stored encrypted, sent
+/// to the origin of the source only, over https and never after a redirect, and never shown again. It replaces the
+/// earlier one, and ends when the domain gets another owner or none. Agents found with it start as
+/// `internal`.
+#[utoipa::path(
+    request_body = NewSourceCredential,
+    responses(
+        (status = 200, description = "The credential, without its secret", body = SourceCredentialView),
+        (status = 409, description = "The registry has no key to encrypt it with, the source is not served over https, \
+            or the domain is disputed"),
+    )
+)]
+#[put("/v1/domains/{domain}/sources/{source}/credential")]
+pub async fn source_credential_set(
+    caller: Require<Register>,
+    domain: DomainRef,
+    source: SourceRef,
+    credential: JsonBody<NewSourceCredential>,
+) -> HandlerResult {
+    let (domain, source) = (&domain.0, &source.0);
+    let set = source_credential::set_source_credential(
+        &caller.context,
+        &caller,
+        domain,
+        source,
+        &credential.0,
+    );
+    response::json_response(StatusCode::OK, &set.await?)
+}
+
+/// Remove the credential of a source
+///
+/// Allowed for the owner of the domain and for admins. The source is fetched without a credential from then on.
+#[utoipa::path(
+    responses(
+        (status = 204, description = "The credential is removed"),
+        (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
+    )
+)]
+#[delete("/v1/domains/{domain}/sources/{source}/credential")]
+pub async fn source_credential_remove(
+    caller: Require<Register>,
+    domain: DomainRef,
+    source: SourceRef,
+) -> HandlerResult {
+    let (domain, source) = (&domain.0, &source.0);
+    source_credential::remove_source_credential(&caller.context, &caller, domain, source).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 

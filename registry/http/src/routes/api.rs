@@ -52,6 +52,8 @@ pub fn mount_api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_erase)
         .service(domains::key_enrol)
         .service(domains::key_withdraw)
+        .service(domains::source_credential_set)
+        .service(domains::source_credential_remove)
         .service(domains::source_withdraw)
         .service(domains::domain_show)
         .service(domains::domain_patch)

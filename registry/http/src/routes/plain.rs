@@ -104,6 +104,8 @@ plain_routes! {
         POST "/register/lint" => lint_form::submit_lint_form;
         GET "/domains/{domain}" => domain_page::show_domain;
         POST "/domains/{domain}/verify" => domain_page::verify_domain;
+        POST "/domains/{domain}/credential" => domain_page::credential_form::set_credential;
+        POST "/domains/{domain}/credential/remove" => domain_page::credential_form::remove_credential;
         POST "/domains/{domain}/owner-vouch" => domain_page::owner_vouch::set_owner_vouch;
         POST "/domains/{domain}/owner-vouch/end" => domain_page::owner_vouch::end_owner_vouch;
         GET "/sign-in" => sign_in::sign_in_page;

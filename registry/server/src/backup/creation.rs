@@ -223,7 +223,7 @@ fn copy_secret_files(
         .map(Path::to_owned)
         .collect();
     for (setting, path) in request.config.secret_files() {
-        files.push(resolve_credential_path(&setting, path).map_err(StartError)?);
+        files.push(resolve_credential_path(&setting, &path).map_err(StartError)?);
     }
     for (number, from) in files.iter().enumerate() {
         let file_name = from.file_name().unwrap_or_default().to_string_lossy();

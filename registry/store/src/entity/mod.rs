@@ -49,6 +49,7 @@ mod policies;
 pub(crate) mod queries;
 mod reviews;
 mod schema;
+mod source_credentials;
 mod vectors;
 
 pub use a2a::a2a_task;
@@ -64,6 +65,7 @@ pub use peer_candidates::peer_candidate;
 pub use policies::{dry_run_change, policy_set, waiver};
 pub use reviews::{agent_report, break_glass, review_approval, review_comment};
 pub use schema::schema_compatibility;
+pub use source_credentials::source_credential;
 pub use vectors::{agent_vectors, embedding_model};
 
 use sea_orm::{DeriveRelation, EnumIter};

@@ -2,6 +2,7 @@
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::{agent, source, source_registrant};
@@ -19,14 +20,15 @@ use crate::sources::domain_agent_quota::domain_agent_quota;
 use crate::sources::{source_card_url, source_slot};
 
 /// Finds or creates the agent of a source: its previous one, the one in its slot, one of the same domain with the same
-/// content, or a new one. A nominated source gets a separate agent, and changes no other. `None` if the domain's quota
-/// is used up.
+/// content, or a new one with this visibility. A nominated source gets a separate agent, and changes no other. `None` if
+/// the domain's quota is used up.
 pub fn match_or_create_agent(
     context: &AppContext,
     batch: &mut IngestBatch,
     change_set: &mut ChangeSet<'_>,
     source: i64,
     content: &CardContent,
+    visibility: Visibility,
 ) -> Option<Uuid> {
     let seeker = AgentMatcher::new(batch, source, content)?;
     let (matched, coverage_level, slot) = (seeker.find_agent(), seeker.coverage_level, seeker.slot);
@@ -43,7 +45,7 @@ pub fn match_or_create_agent(
     }
     let id = match matched {
         Some(id) => id,
-        None => create_agent(batch, change_set, source, slot)?,
+        None => create_agent(batch, change_set, source, slot, visibility)?,
     };
     if previous != Some(id) {
         // The index entries of both agents list their sources.
@@ -193,6 +195,7 @@ fn create_agent(
     change_set: &mut ChangeSet<'_>,
     source: i64,
     slot: String,
+    visibility: Visibility,
 ) -> Option<Uuid> {
     let domain_id = batch.sources.get(&source)?.domain_id;
     let domain = batch.domains.get(&domain_id)?;
@@ -203,6 +206,7 @@ fn create_agent(
     let agent = agent::Model {
         owner_id,
         submitter: registrants.iter().find_map(|one| one.account_id),
+        visibility: visibility.into(),
         ..agent::Model::new_agent(id, domain_id, domain.name.clone(), slot, now)
     };
     let data = json!({"domain": agent.domain, "slot": agent.slot});

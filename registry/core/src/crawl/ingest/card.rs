@@ -3,6 +3,7 @@
 use a2a_card::content_digest;
 use a2a_crawler::FetchedCard;
 use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_store::entity::{agent, version};
 use a2a_registry_store::versions::{self, VersionSummary};
 use a2a_registry_store::{WriteTransaction, accounts};
@@ -40,7 +41,9 @@ pub async fn ingest_card(
     let content = CardContent::from_fetched(fetched, content_digest(&fetched.bytes), &[], enrolled);
     let answered_by = batch.record_response_origin(source, &fetched.url);
     let preapproved_by = preapproval_account(batch, source);
-    let Some(id) = match_or_create_agent(context, batch, change_set, source, &content) else {
+    let visibility = first_visibility(fetched);
+    let matched = match_or_create_agent(context, batch, change_set, source, &content, visibility);
+    let Some(id) = matched else {
         return Ok(false);
     };
     if let Some(row) = batch.source_mut(source) {
@@ -88,6 +91,15 @@ pub async fn ingest_card(
     assign_agent_urns(context, write, batch, change_set, &mut state, &card).await?;
     batch.add_agent(state);
     Ok(is_new)
+}
+
+/// The visibility of an agent that a card creates: what needs a credential is not for everyone, until a curator makes it
+/// public.
+const fn first_visibility(fetched: &FetchedCard) -> Visibility {
+    match fetched.with_credential {
+        true => Visibility::Internal,
+        false => Visibility::Public,
+    }
 }
 
 /// The account that approved the first card of a source with its registration, until the source has an agent.

@@ -1,5 +1,6 @@
 //! Domain page: the domain's sources, their results, and how to prove the domain.
 
+pub mod credential_form;
 pub mod lint_form;
 pub mod my_domains;
 pub mod owner_vouch;
@@ -10,7 +11,7 @@ pub mod register;
 use std::collections::HashMap;
 
 use a2a_crawler::foreign_text::MAX_SUMMARY;
-use a2a_registry_api::limits::{MAX_REASON, MAX_VOUCH_DAYS};
+use a2a_registry_api::limits::{MAX_CREDENTIAL_CHARS, MAX_REASON, MAX_VOUCH_DAYS};
 use a2a_registry_api::{DomainView, SourceView};
 use a2a_registry_core::agents::views::{agent_show, caller_owns_agent};
 use a2a_registry_core::context::AppContext;
@@ -30,6 +31,7 @@ use a2a_registry_store::reviews::open_reviews_by_agent;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
+use credential_form::{CredentialFormView, KINDS};
 use owner_vouch::OwnerVouchFormView;
 use parts::AgentLinkView;
 use progress::DomainProgressView;
@@ -59,6 +61,8 @@ pub(crate) struct DomainPage {
     standing: DomainProgressView,
     /// Form for admins, if the host cannot be proved.
     owner_vouch_form: Option<OwnerVouchFormView>,
+    /// Form for those who may set credentials of sources.
+    credential_form: Option<CredentialFormView>,
     verify: String,
     /// Reason why the domain cannot be proved, unless a step shows it or an admin vouches for the owner.
     no_challenge: Option<String>,
@@ -265,8 +269,10 @@ impl DomainPage {
         let frame = Frame::for_visitor(&context.config(), "domain", visitor);
         let names = load_domain_agent_rows(context, &visitor.caller, &view, LIST).await;
         let form = OwnerVouchFormView::for_caller(&view, &visitor.caller);
+        let credential_form = CredentialFormView::for_caller(&view, &visitor.caller);
         let mut page = Self::new(frame, view, names, reload_count, context.now());
         page.owner_vouch_form = form;
+        page.credential_form = credential_form;
         let mut steps = page.standing.steps.iter_mut();
         if let (Some(form), Some(step)) =
             (&page.owner_vouch_form, steps.find(|step| step.impossible))
@@ -302,6 +308,7 @@ impl DomainPage {
             standing,
             registered_now: None,
             owner_vouch_form: None,
+            credential_form: None,
             verify: format!(
                 "a2a-registry domain verify {}",
                 a2a_registry_core::text::quote::shell_word(&view.domain)

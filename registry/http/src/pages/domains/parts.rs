@@ -1,10 +1,10 @@
 //! Parts of a domain's page that the template cannot derive.
 
-use a2a_registry_api::{AttemptView, Challenge, SourceView};
+use a2a_registry_api::{AttemptView, Challenge, SourceCredentialView, SourceView};
 use a2a_registry_core::text::{self, ADDRESS, LINE};
 use a2a_registry_domain::lifecycle::ShownLifecycle;
 use a2a_registry_domain::open_enum::OpenEnum;
-use a2a_registry_domain::source::{SourceKind, SourceState};
+use a2a_registry_domain::source::{CredentialKind, SourceKind, SourceState};
 
 use crate::pages::domains::DomainAgentRow;
 use crate::pages::trust::{self, Badge};
@@ -89,6 +89,20 @@ pub(super) fn source_state_tone(state: &OpenEnum<SourceState>) -> &'static str {
         Some(SourceState::Gone) => "bad",
         Some(SourceState::New | SourceState::Recorded | SourceState::Absent) | None => "plain",
     }
+}
+
+/// How a source is fetched that has a credential.
+pub(super) fn credential_sentence(credential: &SourceCredentialView) -> String {
+    let kind = match credential.kind.known_value() {
+        Some(CredentialKind::Bearer) => "a bearer token",
+        Some(CredentialKind::Basic) => "a user name and a password",
+        Some(CredentialKind::Header) => "a header field",
+        Some(CredentialKind::ClientCredentials) => "OAuth 2 client credentials",
+        None => "a credential",
+    };
+    let by = credential.set_by.as_ref();
+    let by = by.map(|by| format!(" by {}", text::single_line(by, LINE)));
+    format!("Fetched with {kind}, set{}", by.unwrap_or_default())
 }
 
 pub(super) fn cache_validator_names(source: &SourceView) -> Option<&'static str> {

@@ -11,7 +11,7 @@ use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::{DomainState, Method, ProofOutcome};
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
-use a2a_registry_domain::source::{SourceKind, SourceState};
+use a2a_registry_domain::source::{CredentialKind, SourceKind, SourceState};
 use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, Timestamp};
 use a2a_registry_domain::trust::TrustLevel;
 use serde_json::{Value, json};
@@ -560,6 +560,7 @@ pub fn domain(text: &str) -> DomainView {
                 own: true,
                 limit_met: None,
                 card_url: None,
+                credential: None,
                 last_attempt: Some(attempt),
                 attempts: earlier,
                 next_due: Some(NOW.plus_micros(26 * MINUTE)),
@@ -585,6 +586,12 @@ pub fn domain(text: &str) -> DomainView {
                 own: true,
                 limit_met: None,
                 card_url: None,
+                credential: Some(SourceCredentialView {
+                    kind: CredentialKind::Header.into(),
+                    origin: "https://agents.northwind.example".into(),
+                    set_at: NOW,
+                    set_by: Some(text.into()),
+                }),
                 last_attempt: None,
                 attempts: Vec::new(),
                 next_due: Some(NOW),
@@ -603,6 +610,7 @@ pub fn domain(text: &str) -> DomainView {
                 own: true,
                 limit_met: None,
                 card_url: None,
+                credential: None,
                 last_attempt: None,
                 attempts: Vec::new(),
                 next_due: Some(NOW),
