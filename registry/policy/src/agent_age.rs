@@ -48,6 +48,7 @@ impl AgentAge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgeThreshold {
     pub age: AgentAge,
+    /// 0 is reached as soon as there is a moment.
     pub days: i64,
 }
 
@@ -100,7 +101,7 @@ fn collect_thresholds(
                     // Whichever operator it is, the comparison changes when the age reaches the number or the next one.
                     Some((age, number)) => {
                         let days = [number, number.saturating_add(1)].into_iter();
-                        let reachable = days.filter(|days| (1..=MAX_DAYS).contains(days));
+                        let reachable = days.filter(|days| (0..=MAX_DAYS).contains(days));
                         thresholds.extend(reachable.map(|days| AgeThreshold { age, days }));
                     }
                     None => collect_thresholds(operands, thresholds)?,

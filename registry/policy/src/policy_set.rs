@@ -10,6 +10,7 @@ use cedar_policy::{
 };
 
 use crate::action::Action;
+use crate::agent_age::AgeThreshold;
 use crate::agent_attributes::{AgentAttributes, CollectionMembership, domain_entities};
 use crate::nesting_limit::{PolicyTextSize, is_nested_too_deeply, run_with_large_stack};
 use crate::policy::{Effect, Policy, PolicyMode, PolicyText, entity_uid};
@@ -46,6 +47,7 @@ struct CompiledPolicies {
     by_action: HashMap<Action, ActionPolicies>,
     /// Actions with dry-run policies.
     dry_run_actions: Vec<Action>,
+    age_thresholds: BTreeSet<AgeThreshold>,
 }
 
 /// The policies about one action, each as a permit for everybody under its index in the set.
@@ -122,12 +124,15 @@ impl PolicySet {
             policies.any(|one| one.mode == PolicyMode::DryRun && one.actions.contains(action))
         };
         let dry_run_actions = Action::ALL.into_iter().filter(is_tried).collect();
+        let age_thresholds = policies.iter().flat_map(|one| &one.age_thresholds);
+        let age_thresholds = age_thresholds.copied().collect();
         Ok(Self {
             number,
             compiled: Arc::new(CompiledPolicies {
                 policies,
                 by_action,
                 dry_run_actions,
+                age_thresholds,
             }),
             membership: None,
         })
@@ -161,6 +166,11 @@ impl PolicySet {
 
     pub const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The ages of agents at which policies may decide differently, also those of policies that are off.
+    pub fn age_thresholds(&self) -> &BTreeSet<AgeThreshold> {
+        &self.compiled.age_thresholds
     }
 
     /// The policies in order; [`PolicyMatches`] refers to their indices.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use a2a_registry_domain::timestamp::Timestamp;
 
-use crate::agent_age::{AgeThreshold, MAX_AGE_COMPARISONS};
+use crate::agent_age::MAX_AGE_COMPARISONS;
 use crate::policy::Policy;
 use crate::policy_error::PolicyError;
 use crate::policy_set::PolicySet;
@@ -39,14 +39,6 @@ impl PolicySet {
         let policies = self.policies().iter();
         let dates = policies.flat_map(|policy| [policy.dates.from, policy.dates.until]);
         dates.flatten().filter(|moment| *moment > after).min()
-    }
-
-    /// The ages at which agents must be evaluated again.
-    pub fn age_thresholds(&self) -> BTreeSet<AgeThreshold> {
-        let policies = self.policies().iter();
-        policies
-            .flat_map(|policy| policy.age_thresholds.iter().copied())
-            .collect()
     }
 
     /// The errors of policies that only a new set must not have, for example unknown annotations.

@@ -562,7 +562,7 @@ fn shipped_policies_stand_beside_every_set_until_one_of_their_name_replaces_them
     };
     let shipped = [text("registration", "permit")];
     let allowed = |written: &[PolicyText]| {
-        let set = PolicySet::compile_with_defaults(1, written, &shipped).unwrap();
+        let set = PolicySet::compile_with_defaults(1, written, &shipped, Timestamp::default()).unwrap();
         let matches = set.match_domain("example.com");
         set.decide(
             Action::Register,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use a2a_registry_api::{AccessChange, NewPolicies, PolicyChange, PolicyPreview, PreviewedAgent};
 use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{
     Action, AgentAttributes, AuthorizationDecision, PolicyMatches, PolicySet, PolicyText, Principal,
 };
@@ -40,7 +41,12 @@ pub async fn policies_preview(
     let compiled = &context.policy_sets.compiled;
     let before = load_newest_policy_set(compiled, &context.store, &context.rules()).await?;
     let callers = load_compared_callers(context, &[&before, &after]).await?;
-    let comparison = Arc::new(PolicySetComparison::build(before, after, callers)?);
+    let comparison = Arc::new(PolicySetComparison::build(
+        before,
+        after,
+        callers,
+        context.now(),
+    )?);
     let mut totals = PreviewTotals::default();
     let mut cursor = None;
     let mut registrants = HashMap::new();
@@ -99,12 +105,18 @@ struct PreviewTotals {
 }
 
 impl PolicySetComparison {
-    fn build(before: PolicySet, after: PolicySet, callers: ComparedCallers) -> Result<Self> {
+    fn build(
+        before: PolicySet,
+        after: PolicySet,
+        callers: ComparedCallers,
+        now: Timestamp,
+    ) -> Result<Self> {
         let mut changed_texts = Vec::new();
         let mut match_sources = Vec::new();
         for policy in after.policies() {
             let is_same = |(_, old): &(u16, &a2a_registry_policy::Policy)| {
-                old.id == policy.id && old.text == policy.text
+                // A policy with dates may be off in one of the sets.
+                old.id == policy.id && old.text == policy.text && old.mode == policy.mode
             };
             let old = (0..).zip(before.policies()).find(is_same);
             match_sources.push(match old {
@@ -120,7 +132,7 @@ impl PolicySetComparison {
                 }
             });
         }
-        let changed_policies = PolicySet::compile(0, &changed_texts)
+        let changed_policies = PolicySet::compile_with_defaults(0, &changed_texts, &[], now)
             .map_err(|_| AppError::internal("policies that were accepted are not".to_owned()))?
             .with_collections_of(&after);
         Ok(Self {

@@ -211,6 +211,7 @@ pub(super) async fn compile_requested_set(
         texts.to_vec(),
         &context.rules(),
         &context.config().identity,
+        context.now(),
     )
     .await?;
     compiled.map_err(|faults| invalid_policies_error(texts, &faults))

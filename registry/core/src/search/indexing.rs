@@ -22,6 +22,7 @@ use crate::commit::agent_rows::AgentRows;
 use crate::context::AppContext;
 use crate::database_health::record_database_contact;
 use crate::error::AppError;
+use crate::policy_sets::age_progress::AgeProgress;
 
 /// Maximum number of events per commit.
 pub const MAX_EVENTS_PER_COMMIT: u64 = 2000;
@@ -170,6 +171,16 @@ async fn apply_events_to_caches(
     agents.sort_unstable();
     agents.dedup();
     context.change_counters.increment(&agents);
+    if rows.iter().any(|row| row.kind == EventKind::PolicySet)
+        || !context
+            .policy_sets
+            .newest_set()
+            .age_thresholds()
+            .is_empty()
+    {
+        let ages = AgeProgress::load(db).await?;
+        context.policy_sets.advance_ages(ages.as_of);
+    }
     if context
         .policy_sets
         .newest_set()

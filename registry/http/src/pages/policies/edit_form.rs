@@ -170,6 +170,7 @@ impl PolicySetDraft {
             texts,
             &context.rules(),
             &context.config().identity,
+            context.now(),
         )
         .await?;
         Ok(compiled.err().unwrap_or_default())
