@@ -28,7 +28,7 @@ pub use agent_attributes::{AgentAttributes, CollectionMembership};
 pub use endpoint_suffixes::EndpointSuffixes;
 pub use evaluation::AuthorizationDecision;
 pub use policy::{Effect, Policy, PolicyMode, PolicyText};
-pub use policy_dates::PolicyDates;
+pub use policy_dates::{PolicyDates, parse_date};
 pub use policy_error::PolicyError;
 pub use policy_matches::PolicyMatches;
 pub use policy_set::{

@@ -37,7 +37,7 @@ impl PolicyDates {
 }
 
 /// Reads a date such as `2026-12-15` as its first moment in UTC.
-fn parse_date(text: &str) -> Option<Timestamp> {
+pub fn parse_date(text: &str) -> Option<Timestamp> {
     // RFC 3339 also has times and offsets, which a date has not.
     let is_date = text.len() == "2026-12-15".len();
     let midnight = format!("{text}T00:00:00Z");

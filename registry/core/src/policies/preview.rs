@@ -16,6 +16,7 @@ use crate::error::{AppError, Result};
 use crate::policies::preview_inputs::{
     ComparedAgent, ComparedCallers, load_compared_agents, load_compared_callers,
 };
+use crate::policies::principal_warnings::unknown_principal_warnings;
 use crate::policies::set_checks::{acquire_preview_permit, sign_preview_token};
 use crate::policies::sets::{check_new_policies_fields, compile_requested_set, to_policy_text};
 use crate::policy_sets::{load_newest_policy_set, with_current_collections};
@@ -35,7 +36,7 @@ pub async fn policies_preview(
     caller.require_permission(Permission::Administer)?;
     check_new_policies_fields(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
-    let after = compile_requested_set(context, &texts).await?;
+    let after = compile_requested_set(context, &texts, context.now()).await?;
     let after = with_current_collections(&context.store, after).await?;
     let _permit = acquire_preview_permit(context)?;
     let compiled = &context.policy_sets.compiled;
@@ -68,10 +69,11 @@ pub async fn policies_preview(
             .map_err(|error| AppError::internal(format!("a preview was aborted: {error}")))?;
     }
     let number = comparison.before.number();
-    Ok(PolicyPreview {
-        token: sign_preview_token(context, caller, number, &texts)?,
-        ..comparison.to_preview(totals)
-    })
+    let mut preview = comparison.to_preview(totals);
+    let unknown = unknown_principal_warnings(context, &comparison.after).await?;
+    preview.warnings.extend(unknown);
+    preview.token = sign_preview_token(context, caller, number, &texts)?;
+    Ok(preview)
 }
 
 /// The source of the matches of a policy of the new set.
