@@ -347,8 +347,8 @@ pub struct PolicyCase {
     pub action: String,
     /// An agent: its identifier or URN; for `register` a domain.
     pub resource: String,
-    /// The day of the decision, UTC, as `2026-12-15`, by which the dates of policies and the ages of agents count; today if
-    /// left out. At most ten different days in a request.
+    /// The day of the decision, UTC, as `2026-12-15`, by which the dates of policies and the ages of agents count;
+    /// today if left out. At most ten different days in a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = r"^\d{4}-\d{2}-\d{2}$")]
     pub at: Option<String>,

@@ -1,5 +1,5 @@
-//! Ages of agents: attributes that change with time alone, in whole days. A policy may only compare them with numbers, so
-//! that it is known when an agent must be evaluated again.
+//! Ages of agents: attributes that change with time alone, in whole days. A policy may only compare them with numbers,
+//! so that it is known when an agent must be evaluated again.
 
 use std::collections::BTreeSet;
 
@@ -98,7 +98,8 @@ fn collect_thresholds(
             }
             for (operator, operands) in members {
                 match compared_age(operator, operands) {
-                    // Whichever operator it is, the comparison changes when the age reaches the number or the next one.
+                    // Whichever operator it is, the comparison changes when the age reaches the number or the next
+                    // one.
                     Some((age, number)) => {
                         let days = [number, number.saturating_add(1)].into_iter();
                         let reachable = days.filter(|days| (0..=MAX_DAYS).contains(days));

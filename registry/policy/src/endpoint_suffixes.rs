@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// Maximum number of labels of a suffix, besides the host itself. Hosts are written by others, and all suffixes of a host
-/// together grow with the square of its labels.
+/// Maximum number of labels of a suffix, besides the host itself. Hosts are written by others, and all suffixes of a
+/// host together grow with the square of its labels.
 const MAX_LABELS: usize = 10;
 
 /// The domains that endpoints lie under, each host itself included.

@@ -189,8 +189,8 @@ fn parse_cedar_policy(source: &PolicyText) -> Result<CedarPolicy, PolicyError> {
     })
 }
 
-/// Converts the policy, in Cedar's JSON form, to a permit for everybody under these conditions, which are those about the
-/// resource.
+/// Converts the policy, in Cedar's JSON form, to a permit for everybody under these conditions, which are those about
+/// the resource.
 fn to_match_probe(mut policy_json: Value, conditions: Vec<Value>) -> Option<CedarPolicy> {
     policy_json["effect"] = json!("permit");
     policy_json["principal"] = json!({"op": "All"});

@@ -109,7 +109,9 @@ mod tests {
             ("2027-01-04T23:59:59.999999Z", true),
             ("2027-01-05T00:00:00Z", false),
         ] {
-            let is_within = moment.parse().map(|moment| dates.contains(moment));
+            let is_within = moment
+                .parse::<Timestamp>()
+                .map(|moment| dates.contains(moment));
             assert_eq!(is_within, Ok(expected), "{moment}");
         }
         assert!(PolicyDates::default().contains(Timestamp(i64::MIN)));

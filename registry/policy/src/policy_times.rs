@@ -16,8 +16,8 @@ impl PolicySet {
             .any(|policy| policy.dates.is_bounded())
     }
 
-    /// The policies that begin or end to act after one moment and by another, each in words. A set that was compiled as
-    /// of the first one decides differently from the other one on.
+    /// The policies that begin or end to act after one moment and by another, each in words. A set that was compiled
+    /// as of the first one decides differently from the other one on.
     pub fn date_changes(&self, after: Timestamp, by: Timestamp) -> Vec<String> {
         let is_between =
             |moment: Option<Timestamp>| moment.is_some_and(|moment| after < moment && moment <= by);

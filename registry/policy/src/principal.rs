@@ -26,7 +26,8 @@ impl Principal {
     }
 }
 
-/// The principals that a policy is about: those of its scope, less those that its clauses about the principal leave out.
+/// The principals that a policy is about: those of its scope, less those that its clauses about the principal leave
+/// out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PrincipalScope {
     /// Every principal, including anonymous clients.

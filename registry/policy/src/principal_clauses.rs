@@ -1,5 +1,5 @@
-//! Clauses about the principal: `when` and `unless` conditions that refer to nothing else. A policy is a predicate over
-//! principals times one over resources, so its clauses are sorted into the two before an agent is evaluated.
+//! Clauses about the principal: `when` and `unless` conditions that refer to nothing else. A policy is a predicate
+//! over principals times one over resources, so its clauses are sorted into the two before an agent is evaluated.
 
 use cedar_policy::Policy as CedarPolicy;
 use serde_json::{Value, json};
@@ -19,8 +19,8 @@ pub(crate) struct SplitConditions {
 const MAX_REWRITE_CHARS: usize = 400;
 
 impl SplitConditions {
-    /// Sorts the conditions of a policy. The order of the two kinds does not matter: clauses about the principal cannot
-    /// fail, and a policy whose other clauses fail is one about its principals only.
+    /// Sorts the conditions of a policy. The order of the two kinds does not matter: clauses about the principal
+    /// cannot fail, and a policy whose other clauses fail is one about its principals only.
     ///
     /// # Errors What is wrong with a clause, and how to write it instead.
     pub(crate) fn from_conditions(conditions: &Value) -> Result<Self, String> {
@@ -201,8 +201,8 @@ fn mixed_clause_error(kind: &str, body: &Value) -> String {
     )
 }
 
-/// Separates a mixed clause: its part about the principal, that about the resource, and whether both belong in one policy.
-/// `None` unless each operand of its outermost operator is about one of the two.
+/// Separates a mixed clause: its part about the principal, that about the resource, and whether both belong in one
+/// policy. `None` unless each operand of its outermost operator is about one of the two.
 fn separated_clauses(kind: &str, body: &Value) -> Option<(String, String, bool)> {
     let (operator, _) = body.as_object()?.iter().next()?;
     if operator != "&&" && operator != "||" {

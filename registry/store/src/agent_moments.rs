@@ -7,8 +7,8 @@ use super::entity::agent;
 use super::entity::queries::page_after;
 use super::{Executor, StoreError};
 
-/// The agents with a moment in this column after `after` and not after `by`, the lowest ids above `cursor` first; retired
-/// ones are left out.
+/// The agents with a moment in this column after `after` and not after `by`, the lowest ids above `cursor` first;
+/// retired ones are left out.
 pub async fn agent_ids_by_moment(
     db: &impl Executor,
     column: agent::Column,

@@ -117,8 +117,8 @@ pub fn age_column(age: AgentAge) -> agent::Column {
     }
 }
 
-/// Whether an age of an agent, now counted from another moment, is on the other side of a number that policies compare it
-/// with. The agent then needs an event, so that it is evaluated again.
+/// Whether an age of an agent, now counted from another moment, is on the other side of a number that policies compare
+/// it with. The agent then needs an event, so that it is evaluated again.
 pub fn crosses_age_threshold(
     set: &PolicySet,
     age: AgentAge,

@@ -19,8 +19,8 @@ const MAX_COMPARED_BYTES: usize = 256;
 /// Maximum number of existing names that an unknown one is compared with, the newest first.
 const MAX_COMPARED_NAMES: u64 = 1_000;
 
-/// Warns of each group and account that a custom policy names and that no one has ever seen, with the policy and a name
-/// that may be meant.
+/// Warns of each group and account that a custom policy names and that no one has ever seen, with the policy and a
+/// name that may be meant.
 pub async fn unknown_principal_warnings(
     context: &AppContext,
     set: &PolicySet,

@@ -63,8 +63,8 @@ pub async fn apply_policy_dates(context: &AppContext) -> Result<()> {
     commit_changes(context, write, change_set).await
 }
 
-/// Writes an event for each agent that has reached an age which a policy of the newest set compares, so that every process
-/// evaluates it again. A search that was cancelled or failed is continued later.
+/// Writes an event for each agent that has reached an age which a policy of the newest set compares, so that every
+/// process evaluates it again. A search that was cancelled or failed is continued later.
 pub async fn record_reached_ages(
     context: &AppContext,
     is_cancelled: impl Fn() -> bool,
@@ -105,8 +105,8 @@ fn countable_thresholds(set: &PolicySet) -> Vec<AgeThreshold> {
     thresholds.filter(|one| one.days > 0).copied().collect()
 }
 
-/// Begins a search up to now if any agent reaches an age, or continues one that was left. `None` while another process is
-/// at it.
+/// Begins a search up to now if any agent reaches an age, or continues one that was left. `None` while another process
+/// is at it.
 async fn begin_age_search(
     context: &AppContext,
     thresholds: &[AgeThreshold],

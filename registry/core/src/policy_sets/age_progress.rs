@@ -1,8 +1,8 @@
 //! The moment as of which policies about finding and calling compare the ages of agents.
 //!
-//! It is stored, and it moves on only with events about the agents that reach an age which policies compare. So processes
-//! that have applied the same events decide alike, whatever their clocks say. Admission counts to the time of its write,
-//! because its decision is stored.
+//! It is stored, and it moves on only with events about the agents that reach an age which policies compare. So
+//! processes that have applied the same events decide alike, whatever their clocks say. Admission counts to the time
+//! of its write, because its decision is stored.
 
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::{Executor, StoreError, WriteTransaction, settings};

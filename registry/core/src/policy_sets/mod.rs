@@ -183,9 +183,9 @@ impl CompiledSetCache {
         permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))
     }
 
-    /// Compiles a set with this number, as of this moment, and the policies that complement every set, on a thread that
-    /// does not serve requests: a large set takes a second. `permit` is released afterwards, even if the caller no longer
-    /// waits. With `is_cached` the set stays in the cache.
+    /// Compiles a set with this number, as of this moment, and the policies that complement every set, on a thread
+    /// that does not serve requests: a large set takes a second. `permit` is released afterwards, even if the caller
+    /// no longer waits. With `is_cached` the set stays in the cache.
     async fn compile_with_defaults(
         &self,
         (number, as_of): (u64, Timestamp),
@@ -236,8 +236,8 @@ pub fn policy_set_number(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
-/// Compiles a new draft like [`CompiledSetCache::compile_draft`]. Unknown annotations are errors, which stored sets may
-/// have, and so is a policy about a group that the configuration leaves out: the group would have no members.
+/// Compiles a new draft like [`CompiledSetCache::compile_draft`]. Unknown annotations are errors, which stored sets
+/// may have, and so is a policy about a group that the configuration leaves out: the group would have no members.
 pub async fn compile_new_draft(
     sets: &CompiledSetCache,
     texts: Vec<PolicyText>,
@@ -276,8 +276,8 @@ pub fn deselected_group_policies<'a>(
     })
 }
 
-/// Compiles a stored set as of the moment when it was made; the shipped one for `None`. When a policy of it begins or ends
-/// to act later, the same policies become another set.
+/// Compiles a stored set as of the moment when it was made; the shipped one for `None`. When a policy of it begins or
+/// ends to act later, the same policies become another set.
 pub async fn compile_stored_set(
     sets: &CompiledSetCache,
     row: Option<policy_set::Model>,

@@ -76,8 +76,8 @@ struct PolicySetPair {
 }
 
 impl ActivePolicySets {
-    /// Starts with this set in force, and ages as of a moment; `may_have_newer` if a newer one may have been made, or agents
-    /// were not evaluated under it.
+    /// Starts with this set in force, and ages as of a moment; `may_have_newer` if a newer one may have been made, or
+    /// agents were not evaluated under it.
     pub fn new(
         in_force: PolicySet,
         ages_as_of: Timestamp,

@@ -195,7 +195,8 @@ fn by_cedar(
     (response.decision() == Decision::Allow, failed)
 }
 
-/// Ten thousand decisions, each by the sets and by Cedar itself, clauses about the principal included. Where a policy fails Cedar leaves it out, and the sets deny.
+/// Ten thousand decisions, each by the sets and by Cedar itself, clauses about the principal included. Where a policy
+/// fails Cedar leaves it out, and the sets deny.
 #[test]
 fn decisions_by_sets_are_those_of_cedar() {
     let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
