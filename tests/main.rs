@@ -68,6 +68,7 @@ mod pages;
 mod paging;
 mod policies;
 mod policy_apply;
+mod policy_language;
 mod policy_pages;
 mod policy_trials;
 mod pressure;

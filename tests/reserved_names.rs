@@ -148,6 +148,7 @@ async fn an_account_with_a_reserved_name_is_not_what_the_name_means(url: &str) {
         resource: agent.id.to_string(),
         expect: "deny".into(),
         because: None,
+        at: None,
     };
     let cases = PolicyCases {
         cases: vec![case],

@@ -14,7 +14,9 @@ pub struct NewPolicy {
     /// Its identifier in the set.
     #[schema(value_type = limits::PolicyId)]
     pub id: String,
-    /// One policy in Cedar. With `@mode("off")` or `@mode("dry_run")` before it, it does not decide. At most 64 KiB.
+    /// One policy in Cedar. With `@mode("off")` or `@mode("dry_run")` before it, it does not decide; with
+    /// `@from("2026-12-15")` and `@until("2027-01-05")` it is off before the first day and from the second on. At most
+    /// 64 KiB.
     pub text: String,
 }
 
@@ -53,7 +55,7 @@ pub struct PolicyView {
     pub id: String,
     /// Its text in Cedar, as it was written.
     pub text: String,
-    /// `off`, `dry_run` or `enforce`.
+    /// `off`, `dry_run` or `enforce`; `off` outside the dates of the policy.
     pub mode: String,
     /// `permit` or `forbid`.
     pub effect: String,
@@ -89,6 +91,9 @@ pub struct PoliciesAccepted {
     pub number: u64,
     /// Number of the set that is still in force in the process that responds.
     pub in_force: u64,
+    /// What is probably not intended, for example a group that does not exist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A policy set in the history.
@@ -342,6 +347,11 @@ pub struct PolicyCase {
     pub action: String,
     /// An agent: its identifier or URN; for `register` a domain.
     pub resource: String,
+    /// The day of the decision, UTC, as `2026-12-15`, by which the dates of policies and the ages of agents count;
+    /// today if left out. At most ten different days in a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = r"^\d{4}-\d{2}-\d{2}$")]
+    pub at: Option<String>,
     /// `allow` or `deny`.
     #[schema(pattern = "^(allow|deny)$")]
     pub expect: String,

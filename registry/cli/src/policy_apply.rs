@@ -86,6 +86,9 @@ pub async fn apply_policies(
         .collect();
     let accepted =
         submit_policy_set(new, current.number, &removed_ids, options.yes, client).await?;
+    for warning in &accepted.warnings {
+        terminal::eprint_note(&format!("warning: {warning}"));
+    }
     let in_force = match options.wait {
         Some(seconds) => await_policies_in_force(client, accepted.number, seconds).await?,
         None => accepted.in_force,

@@ -6,6 +6,8 @@ use a2a_registry_domain::facet::Facet;
 use a2a_registry_domain::trust::TrustLevel;
 use cedar_policy::{Entity, EntityUid, RestrictedExpression};
 
+use crate::agent_age::AgentAge;
+use crate::endpoint_suffixes::EndpointSuffixes;
 use crate::policy::entity_uid;
 
 /// The attributes of an agent that policies may use. The schema describes each.
@@ -32,10 +34,14 @@ pub struct AgentAttributes {
     pub auth: Vec<String>,
     pub bindings: Vec<String>,
     pub endpoint_hosts: Vec<String>,
+    pub endpoint_suffixes: EndpointSuffixes,
     pub protocol_versions: Vec<String>,
     pub trust: i64,
     pub signature: String,
     pub findings: Vec<String>,
+    pub error_findings: Vec<String>,
+    pub warning_findings: Vec<String>,
+    pub info_findings: Vec<String>,
     pub has_error: bool,
     pub addresses_model: bool,
     pub lifecycle: String,
@@ -45,6 +51,8 @@ pub struct AgentAttributes {
     pub visibility: String,
     pub allow_listed: bool,
     pub change: String,
+    /// Whole days since the moment of each age, in the order of [`AgentAge::ALL`]; -1 without one.
+    pub ages: [i64; AgentAge::ALL.len()],
 }
 
 pub trait CollectionMembership: std::fmt::Debug + Send + Sync {
@@ -143,10 +151,21 @@ fn cedar_attributes(
         ("auth", set(&agent.auth)),
         ("bindings", set(&agent.bindings)),
         ("endpoint_hosts", set(&agent.endpoint_hosts)),
+        (
+            "endpoint_suffixes_of_all",
+            set(&agent.endpoint_suffixes.of_all),
+        ),
+        (
+            "endpoint_suffixes_of_any",
+            set(&agent.endpoint_suffixes.of_any),
+        ),
         ("protocol_versions", set(&agent.protocol_versions)),
         ("trust", RestrictedExpression::new_long(agent.trust)),
         ("signature", text(&agent.signature)),
         ("findings", set(&agent.findings)),
+        ("error_findings", set(&agent.error_findings)),
+        ("warning_findings", set(&agent.warning_findings)),
+        ("info_findings", set(&agent.info_findings)),
         ("has_error", boolean(agent.has_error)),
         ("addresses_model", boolean(agent.addresses_model)),
         ("lifecycle", text(&agent.lifecycle)),
@@ -159,6 +178,12 @@ fn cedar_attributes(
         ("collections", set(collections)),
     ]
     .into_iter()
+    .chain(
+        AgentAge::ALL
+            .into_iter()
+            .zip(agent.ages)
+            .map(|(age, days)| (age.as_str(), RestrictedExpression::new_long(days))),
+    )
     .map(|(name, value)| (name.to_owned(), value))
     .collect()
 }

@@ -1,7 +1,9 @@
 //! A policy: parsed, checked and prepared for evaluation.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
+use a2a_registry_domain::timestamp::Timestamp;
 use cedar_policy::{
     ActionConstraint, EntityUid, Policy as CedarPolicy, PolicyId, ResourceConstraint,
 };
@@ -9,9 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::action::Action;
+use crate::agent_age::{AgeThreshold, condition_thresholds};
 use crate::nesting_limit::{MAX_BRACKETS, MAX_OPERATORS, is_nested_too_deeply};
+use crate::policy_dates::{PolicyDates, annotation_errors};
 use crate::policy_error::PolicyError;
 use crate::principal::PrincipalScope;
+use crate::principal_clauses::SplitConditions;
 
 /// The source of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,16 +70,21 @@ impl Effect {
 pub struct Policy {
     pub id: String,
     pub text: String,
+    /// Its mode as of the moment for which the set was compiled: outside its dates it is off.
     pub mode: PolicyMode,
+    pub dates: PolicyDates,
     pub effect: Effect,
     pub actions: Vec<Action>,
+    /// The principals that it is about, by its scope and its clauses about the principal.
     pub scope: PrincipalScope,
     /// Whether the policy matches only some resources.
     pub is_conditional: bool,
     /// Whether the policy is one of the program's default policies.
     pub is_built_in: bool,
-    /// Whether its condition uses the agent's collections.
+    /// Whether its condition uses the agent's collections, now or once its dates have come.
     pub(crate) uses_collections: bool,
+    /// The ages of agents at which it may decide differently.
+    pub(crate) age_thresholds: BTreeSet<AgeThreshold>,
     pub(crate) names_actions: bool,
     pub(crate) parsed: CedarPolicy,
     /// The policy as a permit for everybody, which is satisfied exactly if the policy matches. `None` without
@@ -85,65 +95,67 @@ pub struct Policy {
 const MAX_ID_BYTES: usize = 64;
 
 impl Policy {
-    /// Parses a policy and runs the checks that need no schema. Returns the first error.
-    pub(crate) fn parse(source: &PolicyText) -> Result<Self, PolicyError> {
+    /// Parses a policy as of a moment, and runs the checks that need no schema. Returns the first error.
+    pub(crate) fn parse(source: &PolicyText, as_of: Timestamp) -> Result<Self, PolicyError> {
         let PolicyText { id, text } = source;
         let error_at_start = |message: &str| PolicyError::at_start(id, text, message);
-        if !is_policy_id(id) {
-            return Err(error_at_start(
-                "a policy identifier must have 1 to 64 characters of a to z, digits, `.`, `_` and `-`, and begin with a letter or a digit",
-            ));
-        }
-        if is_nested_too_deeply(text) {
-            return Err(error_at_start(&format!(
-                "a policy may have at most {MAX_BRACKETS} nested brackets and {MAX_OPERATORS} operator characters; use a list with `contains` instead of many comparisons"
-            )));
-        }
-        let parsed = CedarPolicy::parse(Some(PolicyId::new(id)), text).map_err(|errors| {
-            let first: Option<&dyn miette::Diagnostic> =
-                errors.iter().next().map(|first| first as _);
-            first.map_or_else(
-                || error_at_start("this is not a policy"),
-                |first| PolicyError::from_diagnostic(id, text, first),
-            )
-        })?;
-        let mode = parse_policy_mode(&parsed).map_err(|other| {
+        let parsed = parse_cedar_policy(source)?;
+        let written_mode = parse_policy_mode(&parsed).map_err(|other| {
             error_at_start(&format!(
                 "`@mode` must be \"off\", \"dry_run\" or \"enforce\", not {other:?}"
             ))
         })?;
+        let dates = PolicyDates::from_annotations(&parsed);
+        let mode = match dates.contains(as_of) {
+            true => written_mode,
+            false => PolicyMode::Off,
+        };
         let policy_json = parsed
             .to_json()
             .map_err(|error| error_at_start(&error.to_string()))?;
-        if let Some(variable) = non_resource_variable(&policy_json["conditions"]) {
-            return Err(error_at_start(&format!(
-                "a condition must refer to the resource only, but this one uses `{variable}`; put principals and actions in the scope, as in `principal in Group::\"…\"`"
-            )));
-        }
-        let is_conditional = parsed.has_non_scope_constraint()
+        let conditions = SplitConditions::from_conditions(&policy_json["conditions"])
+            .map_err(|message| error_at_start(&message))?;
+        let age_thresholds = condition_thresholds(&conditions.resource).map_err(|age| {
+            let name = age.as_str();
+            error_at_start(&format!(
+                "`resource.{name}` must be compared with a number, as in `resource.{name} > 7`"
+            ))
+        })?;
+        let is_conditional = !conditions.resource.is_empty()
             || !matches!(parsed.resource_constraint(), ResourceConstraint::Any);
-        let uses_collections = mentions_attribute(&policy_json["conditions"], "collections");
+        let scope = PrincipalScope::from_constraint(&parsed.principal_constraint());
+        let uses_collections = conditions
+            .resource
+            .iter()
+            .any(|condition| mentions_attribute(condition, "collections"));
         let match_probe = match is_conditional && mode != PolicyMode::Off {
-            true => to_match_probe(policy_json),
+            true => to_match_probe(policy_json, conditions.resource),
             false => None,
         };
         Ok(Self {
             id: id.clone(),
             text: text.clone(),
             mode,
+            dates,
             effect: match parsed.effect() {
                 cedar_policy::Effect::Permit => Effect::Permit,
                 cedar_policy::Effect::Forbid => Effect::Forbid,
             },
             actions: policy_actions(&parsed),
             is_built_in: false,
-            uses_collections,
+            uses_collections: uses_collections && written_mode != PolicyMode::Off,
+            age_thresholds,
             names_actions: parsed.action_constraint() != ActionConstraint::Any,
-            scope: PrincipalScope::from_constraint(&parsed.principal_constraint()),
+            scope: PrincipalScope::intersection(vec![scope, conditions.scope]),
             is_conditional,
             parsed,
             match_probe,
         })
+    }
+
+    /// The errors of its annotations, which only a new policy must not have.
+    pub(crate) fn annotation_errors(&self) -> Vec<PolicyError> {
+        annotation_errors(&self.id, &self.text, &self.parsed)
     }
 
     /// Whether the policy is enforced with this effect for some principal.
@@ -154,10 +166,35 @@ impl Policy {
     }
 }
 
-/// Converts the policy, in Cedar's JSON form, to a permit for everybody.
-fn to_match_probe(mut policy_json: Value) -> Option<CedarPolicy> {
+/// Parses a policy whose identifier and nesting are within the limits.
+fn parse_cedar_policy(source: &PolicyText) -> Result<CedarPolicy, PolicyError> {
+    let PolicyText { id, text } = source;
+    let error_at_start = |message: &str| PolicyError::at_start(id, text, message);
+    if !is_policy_id(id) {
+        return Err(error_at_start(
+            "a policy identifier must have 1 to 64 characters of a to z, digits, `.`, `_` and `-`, and begin with a letter or a digit",
+        ));
+    }
+    if is_nested_too_deeply(text) {
+        return Err(error_at_start(&format!(
+            "a policy may have at most {MAX_BRACKETS} nested brackets and {MAX_OPERATORS} operator characters; use a list with `contains` instead of many comparisons"
+        )));
+    }
+    CedarPolicy::parse(Some(PolicyId::new(id)), text).map_err(|errors| {
+        let first: Option<&dyn miette::Diagnostic> = errors.iter().next().map(|first| first as _);
+        first.map_or_else(
+            || error_at_start("this is not a policy"),
+            |first| PolicyError::from_diagnostic(id, text, first),
+        )
+    })
+}
+
+/// Converts the policy, in Cedar's JSON form, to a permit for everybody under these conditions, which are those about
+/// the resource.
+fn to_match_probe(mut policy_json: Value, conditions: Vec<Value>) -> Option<CedarPolicy> {
     policy_json["effect"] = json!("permit");
     policy_json["principal"] = json!({"op": "All"});
+    policy_json["conditions"] = Value::Array(conditions);
     CedarPolicy::from_json(None, policy_json).ok()
 }
 
@@ -190,19 +227,6 @@ fn policy_actions(policy: &CedarPolicy) -> Vec<Action> {
             let all = Action::ALL.into_iter();
             all.filter(|action| some.contains(action)).collect()
         }
-    }
-}
-
-/// The first variable in a condition other than `resource`. Cedar's JSON form writes each as `{"Var": name}`.
-fn non_resource_variable(condition: &Value) -> Option<&str> {
-    match condition {
-        Value::Object(members) => {
-            let variable = members.get("Var").and_then(Value::as_str);
-            let variable = variable.filter(|name| *name != "resource");
-            variable.or_else(|| members.values().find_map(non_resource_variable))
-        }
-        Value::Array(parts) => parts.iter().find_map(non_resource_variable),
-        _ => None,
     }
 }
 

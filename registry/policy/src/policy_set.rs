@@ -3,17 +3,20 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use a2a_registry_domain::timestamp::Timestamp;
 use cedar_policy::{
     Authorizer, Context, Entities, Entity, EntityUid, PolicyId, PolicySet as CedarSet, Request,
     Schema, ValidationMode, Validator,
 };
 
 use crate::action::Action;
+use crate::agent_age::AgeThreshold;
 use crate::agent_attributes::{AgentAttributes, CollectionMembership, domain_entities};
 use crate::nesting_limit::{PolicyTextSize, is_nested_too_deeply, run_with_large_stack};
 use crate::policy::{Effect, Policy, PolicyMode, PolicyText, entity_uid};
 use crate::policy_error::PolicyError;
 use crate::policy_matches::PolicyMatches;
+use crate::policy_times::check_age_thresholds;
 use crate::principal::{ANONYMOUS_ACCOUNT, PrincipalScope};
 
 /// The Cedar schema of the entities and attributes that policies may use.
@@ -44,6 +47,7 @@ struct CompiledPolicies {
     by_action: HashMap<Action, ActionPolicies>,
     /// Actions with dry-run policies.
     dry_run_actions: Vec<Action>,
+    age_thresholds: BTreeSet<AgeThreshold>,
 }
 
 /// The policies about one action, each as a permit for everybody under its index in the set.
@@ -55,18 +59,20 @@ struct ActionPolicies {
 }
 
 impl PolicySet {
-    /// Compiles a set with this number, and checks it against the schema. Returns all errors, at most fifty.
+    /// Compiles a set of policies without dates, and checks it against the schema. Returns all errors, at most fifty.
     pub fn compile(number: u64, custom: &[PolicyText]) -> Result<Self, Vec<PolicyError>> {
-        Self::compile_with_defaults(number, custom, &[])
+        Self::compile_with_defaults(number, custom, &[], Timestamp::default())
     }
 
     /// Compiles a set together with the default policies; a custom policy replaces the default one with the same id.
+    /// Policies whose dates do not contain `as_of` are off.
     pub fn compile_with_defaults(
         number: u64,
         custom: &[PolicyText],
         defaults: &[PolicyText],
+        as_of: Timestamp,
     ) -> Result<Self, Vec<PolicyError>> {
-        let read = run_with_large_stack(|| Self::compile_policies(number, custom, defaults));
+        let read = run_with_large_stack(|| Self::compile_policies(number, custom, defaults, as_of));
         read.unwrap_or_else(|| {
             let whole = PolicyError::at_start(
                 "set",
@@ -81,6 +87,7 @@ impl PolicySet {
         number: u64,
         custom: &[PolicyText],
         defaults: &[PolicyText],
+        as_of: Timestamp,
     ) -> Result<Self, Vec<PolicyError>> {
         let mut errors = check_policy_set_limits(custom);
         let mut policies = Vec::with_capacity(custom.len() + defaults.len());
@@ -93,7 +100,7 @@ impl PolicySet {
             let written = custom.iter().map(|one| (one, false));
             // Default policies come last, so the indices of custom ones do not depend on them.
             for (text, is_shipped) in written.chain(beside.map(|one| (one, true))) {
-                match Policy::parse(text) {
+                match Policy::parse(text, as_of) {
                     Ok(policy) => policies.push(Policy {
                         is_built_in: is_shipped,
                         ..policy
@@ -101,6 +108,7 @@ impl PolicySet {
                     Err(fault) => errors.push(fault),
                 }
             }
+            errors.extend(check_age_thresholds(&policies));
             errors.extend(validate_policies(&policies));
         }
         if !errors.is_empty() {
@@ -116,12 +124,15 @@ impl PolicySet {
             policies.any(|one| one.mode == PolicyMode::DryRun && one.actions.contains(action))
         };
         let dry_run_actions = Action::ALL.into_iter().filter(is_tried).collect();
+        let age_thresholds = policies.iter().flat_map(|one| &one.age_thresholds);
+        let age_thresholds = age_thresholds.copied().collect();
         Ok(Self {
             number,
             compiled: Arc::new(CompiledPolicies {
                 policies,
                 by_action,
                 dry_run_actions,
+                age_thresholds,
             }),
             membership: None,
         })
@@ -150,12 +161,16 @@ impl PolicySet {
     }
 
     pub fn uses_collections(&self) -> bool {
-        let mut policies = self.policies().iter();
-        policies.any(|policy| policy.mode != PolicyMode::Off && policy.uses_collections)
+        self.policies().iter().any(|policy| policy.uses_collections)
     }
 
     pub const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The ages of agents at which policies may decide differently, also those of policies that are off.
+    pub fn age_thresholds(&self) -> &BTreeSet<AgeThreshold> {
+        &self.compiled.age_thresholds
     }
 
     /// The policies in order; [`PolicyMatches`] refers to their indices.
@@ -297,7 +312,7 @@ fn parse_policy_index(probe_id: &PolicyId) -> Option<u16> {
     place.parse().ok()
 }
 
-/// The request and entities with which Cedar evaluates conditions. No condition depends on the principal.
+/// The request and entities with which Cedar evaluates conditions. No condition of a probe depends on the principal.
 fn cedar_request_with_entities(
     action: Action,
     (id, entities): (EntityUid, Vec<Entity>),

@@ -1,5 +1,7 @@
 //! Principals, and the scopes of policies that contain them.
 
+use std::collections::BTreeSet;
+
 use cedar_policy::{EntityUid, PrincipalConstraint};
 
 /// An account with its groups, or an anonymous client.
@@ -24,6 +26,8 @@ impl Principal {
     }
 }
 
+/// The principals that a policy is about: those of its scope, less those that its clauses about the principal leave
+/// out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PrincipalScope {
     /// Every principal, including anonymous clients.
@@ -32,35 +36,99 @@ pub enum PrincipalScope {
     Group(String),
     /// No principal: the constraint names an account where a group is required, or the reverse.
     Nobody,
+    Not(Box<Self>),
+    /// The principals that are in each of these.
+    All(Vec<Self>),
+    /// The principals that are in one of these.
+    Any(Vec<Self>),
 }
 
 impl PrincipalScope {
     pub(crate) fn from_constraint(constraint: &PrincipalConstraint) -> Self {
         match constraint {
             PrincipalConstraint::Any => Self::Everybody,
-            PrincipalConstraint::Is(kind) if kind.to_string() == "Account" => Self::Everybody,
-            PrincipalConstraint::Is(_) => Self::Nobody,
-            PrincipalConstraint::Eq(entity) => Self::from_account_entity(entity),
-            PrincipalConstraint::In(entity) => Self::from_in_entity(entity),
-            PrincipalConstraint::IsIn(kind, entity) if kind.to_string() == "Account" => {
-                Self::from_in_entity(entity)
+            PrincipalConstraint::Is(kind) => Self::from_entity_type(&kind.to_string()),
+            PrincipalConstraint::Eq(entity) => {
+                let (kind, id) = type_and_id(entity);
+                Self::from_equal_entity(&kind, id)
             }
-            PrincipalConstraint::IsIn(..) => Self::Nobody,
+            PrincipalConstraint::In(entity) => {
+                let (kind, id) = type_and_id(entity);
+                Self::from_in_entity(&kind, id)
+            }
+            PrincipalConstraint::IsIn(kind, entity) => {
+                let (entity_kind, id) = type_and_id(entity);
+                Self::intersection(vec![
+                    Self::from_entity_type(&kind.to_string()),
+                    Self::from_in_entity(&entity_kind, id),
+                ])
+            }
         }
     }
 
-    fn from_account_entity(entity: &EntityUid) -> Self {
-        match entity.type_name().to_string().as_str() {
-            "Account" => Self::Account(entity.id().unescaped().to_owned()),
+    /// The principals of an entity type. Every principal is an account.
+    pub(crate) fn from_entity_type(kind: &str) -> Self {
+        match kind {
+            "Account" => Self::Everybody,
+            _ => Self::Nobody,
+        }
+    }
+
+    pub(crate) fn from_equal_entity(kind: &str, id: String) -> Self {
+        match kind {
+            "Account" => Self::Account(id),
             _ => Self::Nobody,
         }
     }
 
     /// Reads the entity of an `in` constraint. In Cedar an entity is also `in` itself.
-    fn from_in_entity(entity: &EntityUid) -> Self {
-        match entity.type_name().to_string().as_str() {
-            "Group" => Self::Group(entity.id().unescaped().to_owned()),
-            _ => Self::from_account_entity(entity),
+    pub(crate) fn from_in_entity(kind: &str, id: String) -> Self {
+        match kind {
+            "Group" => Self::Group(id),
+            _ => Self::from_equal_entity(kind, id),
+        }
+    }
+
+    pub(crate) fn complement(self) -> Self {
+        match self {
+            Self::Everybody => Self::Nobody,
+            Self::Nobody => Self::Everybody,
+            Self::Not(inner) => *inner,
+            other => Self::Not(Box::new(other)),
+        }
+    }
+
+    pub(crate) fn intersection(scopes: Vec<Self>) -> Self {
+        let mut parts = Vec::with_capacity(scopes.len());
+        for scope in scopes {
+            match scope {
+                Self::Everybody => {}
+                Self::Nobody => return Self::Nobody,
+                Self::All(inner) => parts.extend(inner),
+                other => parts.push(other),
+            }
+        }
+        match parts.len() {
+            0 => Self::Everybody,
+            1 => parts.remove(0),
+            _ => Self::All(parts),
+        }
+    }
+
+    pub(crate) fn union(scopes: Vec<Self>) -> Self {
+        let mut parts = Vec::with_capacity(scopes.len());
+        for scope in scopes {
+            match scope {
+                Self::Nobody => {}
+                Self::Everybody => return Self::Everybody,
+                Self::Any(inner) => parts.extend(inner),
+                other => parts.push(other),
+            }
+        }
+        match parts.len() {
+            0 => Self::Nobody,
+            1 => parts.remove(0),
+            _ => Self::Any(parts),
         }
     }
 
@@ -72,6 +140,32 @@ impl PrincipalScope {
             Self::Account(name) => principal.account.as_ref() == Some(name),
             Self::Group(group) => principal.groups.contains(group),
             Self::Nobody => false,
+            Self::Not(inner) => !inner.contains(principal),
+            Self::All(parts) => parts.iter().all(|part| part.contains(principal)),
+            Self::Any(parts) => parts.iter().any(|part| part.contains(principal)),
         }
     }
+
+    /// Adds each account and group that the scope names, as a scope of its own.
+    pub fn collect_named<'a>(&'a self, named: &mut BTreeSet<&'a Self>) {
+        match self {
+            Self::Everybody | Self::Nobody => {}
+            Self::Account(_) | Self::Group(_) => {
+                named.insert(self);
+            }
+            Self::Not(inner) => inner.collect_named(named),
+            Self::All(parts) | Self::Any(parts) => {
+                for part in parts {
+                    part.collect_named(named);
+                }
+            }
+        }
+    }
+}
+
+fn type_and_id(entity: &EntityUid) -> (String, String) {
+    (
+        entity.type_name().to_string(),
+        entity.id().unescaped().to_owned(),
+    )
 }

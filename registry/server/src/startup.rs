@@ -15,6 +15,7 @@ use a2a_registry_core::error::StartError;
 use a2a_registry_core::health::received_request::DATABASE_ID_SETTING;
 use a2a_registry_core::network::NetworkAccess;
 use a2a_registry_core::paging::PageTokenSigner;
+use a2a_registry_core::policy_sets::age_progress::AgeProgress;
 use a2a_registry_core::policy_sets::{CompiledSetCache, load_newest_policy_set};
 use a2a_registry_core::process_state::active_policy_sets::ActivePolicySets;
 use a2a_registry_core::process_state::agent_cache::{AgentCache, MAX_ENTRY_AGE};
@@ -262,7 +263,9 @@ async fn load_policy_sets(
             let reason = error.internal.unwrap_or(error.public);
             StartError(format!("the policies cannot be used: {reason}"))
         })?;
-    Ok(ActivePolicySets::new(newest, set_cache, true))
+    let ages = AgeProgress::load(store).await;
+    let as_of = ages.map_err(|error| database_error(&error))?.as_of;
+    Ok(ActivePolicySets::new(newest, as_of, set_cache, true))
 }
 
 /// Number of the last event at this start. Caches are empty, so earlier events matter only to the index.

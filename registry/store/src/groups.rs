@@ -31,6 +31,17 @@ pub async fn group_by_name(
         .await?)
 }
 
+/// The groups with one of these names, of any origin.
+pub async fn groups_by_names(
+    db: &impl Executor,
+    names: &[String],
+) -> Result<Vec<account_group::Model>, StoreError> {
+    let storable = names.iter().filter(|name| is_storable_text(name));
+    let names: Vec<String> = storable.cloned().collect();
+    let query = account_group::Entity::find();
+    rows_where_in(db, query, account_group::Column::Name, &names).await
+}
+
 pub async fn group_page(
     db: &impl Executor,
     before: Option<Uuid>,

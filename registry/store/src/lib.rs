@@ -7,6 +7,7 @@
 
 pub mod a2a_tasks;
 pub mod accounts;
+pub mod agent_moments;
 pub mod agents;
 pub mod approval_terms;
 pub mod backup;

@@ -217,7 +217,7 @@ async fn load_version_attributes(
         is_admitted: default_facts.covered,
         change: candidate.change,
     };
-    Ok(current_card.agent_attributes(&context.rules()))
+    Ok(current_card.agent_attributes(&context.rules(), context.now()))
 }
 
 async fn load_waived_policies(
@@ -322,6 +322,7 @@ mod tests {
     use a2a_registry_domain::admission_rules::{
         self, AdmissionDecision, AdmissionFacts, AdmissionRules, DomainPattern,
     };
+    use a2a_registry_domain::timestamp::Timestamp;
     use a2a_registry_policy::PolicyText;
 
     use super::*;
@@ -333,7 +334,13 @@ mod tests {
         facts: &AdmissionFacts<'_>,
         rules: &AdmissionRules,
     ) -> AdmissionDecision {
-        let set = PolicySet::compile_with_defaults(1, &[], &default_policies(rules)).unwrap();
+        let set = PolicySet::compile_with_defaults(
+            1,
+            &[],
+            &default_policies(rules),
+            Timestamp::default(),
+        )
+        .unwrap();
         let asked = AgentAttributes {
             domain: facts.domain.to_owned(),
             verified: facts.verified,
@@ -467,7 +474,7 @@ mod tests {
     #[test]
     fn default_policies_depend_on_default_facts_alone() {
         let set = default_policies(&sample_admission_rules(&[], &["*.example.com"], false));
-        let set = PolicySet::compile_with_defaults(1, &[], &set).unwrap();
+        let set = PolicySet::compile_with_defaults(1, &[], &set, Timestamp::default()).unwrap();
         let known = DefaultPolicyMatches::default();
         for place in 0..160_usize {
             let is = |bit: usize| (place >> bit) & 1 == 1;
@@ -603,6 +610,7 @@ mod tests {
             1,
             &[off, tagged],
             &default_policies(&AdmissionRules::default()),
+            Timestamp::default(),
         )
         .unwrap();
         let verified = AgentAttributes {

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_card::{
-    AgentCard, INSTRUCTION_RULE, Interface, all_input_modes, all_output_modes, auth_labels,
-    capability_labels, skill_tags,
+    AgentCard, INSTRUCTION_RULE, Interface, Severity, all_input_modes, all_output_modes,
+    auth_labels, capability_labels, skill_tags,
 };
 use a2a_registry_domain::admission_rules::AdmissionRules;
 use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_domain::trust::TrustLevel;
-use a2a_registry_policy::AgentAttributes;
+use a2a_registry_policy::{AgentAge, AgentAttributes, EndpointSuffixes, PolicySet, days_since};
 use a2a_registry_store::entity::{agent, version};
 use serde::Deserialize;
 use url::Url;
@@ -36,16 +37,18 @@ pub struct PolicySubject<'a> {
 #[derive(Deserialize)]
 struct StoredFindingRule {
     rule: String,
+    /// A text, because a later build may have written a severity that this one does not know.
+    severity: String,
 }
 
 impl PolicySubject<'_> {
-    pub fn agent_attributes(&self, rules: &AdmissionRules) -> AgentAttributes {
+    /// The attributes by these rules, with ages as of a moment.
+    pub fn agent_attributes(&self, rules: &AdmissionRules, as_of: Timestamp) -> AgentAttributes {
         let (agent, card, version) = (self.agent, self.card, self.version);
         let interfaces = &card.interfaces;
-        let hosts = interfaces.iter().map(endpoint_host);
+        let hosts = deduplicate(interfaces.iter().map(endpoint_host));
         let findings: Vec<StoredFindingRule> =
             serde_json::from_str(&version.findings).unwrap_or_default();
-        let findings = deduplicate(findings.into_iter().map(|finding| finding.rule));
         let (level, signature) = trust_and_signature(agent, version, self.binding);
         AgentAttributes {
             id: agent.id.to_string(),
@@ -66,7 +69,8 @@ impl PolicySubject<'_> {
             output_modes: all_output_modes(card),
             auth: auth_labels(card),
             bindings: deduplicate(interfaces.iter().map(|one| one.binding.clone())),
-            endpoint_hosts: deduplicate(hosts),
+            endpoint_suffixes: EndpointSuffixes::from_hosts(&hosts),
+            endpoint_hosts: hosts,
             protocol_versions: deduplicate(
                 interfaces
                     .iter()
@@ -74,8 +78,13 @@ impl PolicySubject<'_> {
             ),
             trust: level.map_or(-1, |level| level as i64),
             signature: signature.as_str().to_owned(),
-            addresses_model: findings.iter().any(|rule| rule == INSTRUCTION_RULE),
-            findings,
+            addresses_model: findings
+                .iter()
+                .any(|finding| finding.rule == INSTRUCTION_RULE),
+            error_findings: findings_of_severity(&findings, Severity::Error),
+            warning_findings: findings_of_severity(&findings, Severity::Warning),
+            info_findings: findings_of_severity(&findings, Severity::Info),
+            findings: deduplicate(findings.into_iter().map(|finding| finding.rule)),
             has_error: version.has_error,
             lifecycle: agent.lifecycle.as_str().to_owned(),
             liveness: agent.liveness.as_str().to_owned(),
@@ -84,8 +93,50 @@ impl PolicySubject<'_> {
             visibility: agent.visibility.as_str().to_owned(),
             allow_listed: rules.allows(&agent.domain),
             change: change_class_name(self.change).to_owned(),
+            ages: AgentAge::ALL.map(|age| days_since(age_start(agent, age), as_of)),
         }
     }
+}
+
+/// The moment from which an age of an agent counts.
+pub fn age_start(agent: &agent::Model, age: AgentAge) -> Option<i64> {
+    match age {
+        AgentAge::Fetched => agent.last_seen_at,
+        AgentAge::Changed => agent.last_changed_at,
+        AgentAge::Approved => agent.certified_at,
+        // No check of an endpoint is stored yet.
+        AgentAge::Answered => None,
+    }
+}
+
+/// The column with the moment from which an age counts.
+pub fn age_column(age: AgentAge) -> agent::Column {
+    match age {
+        AgentAge::Fetched => agent::Column::LastSeenAt,
+        AgentAge::Changed => agent::Column::LastChangedAt,
+        AgentAge::Approved => agent::Column::CertifiedAt,
+        // Null for every agent whose age is searched for.
+        AgentAge::Answered => agent::Column::RetiredAt,
+    }
+}
+
+/// Whether an age of an agent, now counted from another moment, is on the other side of a number that policies compare
+/// it with. The agent then needs an event, so that it is evaluated again.
+pub fn crosses_age_threshold(
+    set: &PolicySet,
+    age: AgentAge,
+    (before, after): (Option<i64>, Option<i64>),
+    now: Timestamp,
+) -> bool {
+    let mut thresholds = set.age_thresholds().iter().filter(|one| one.age == age);
+    thresholds.any(|one| one.is_reached(before, now) != one.is_reached(after, now))
+}
+
+fn findings_of_severity(findings: &[StoredFindingRule], severity: Severity) -> Vec<String> {
+    let of_it = findings
+        .iter()
+        .filter(|one| one.severity == severity.as_str());
+    deduplicate(of_it.map(|finding| finding.rule.clone()))
 }
 
 pub fn split_words(text: &str) -> Vec<String> {

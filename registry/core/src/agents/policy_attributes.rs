@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{Action, AgentAttributes, Policy, PolicyMatches, PolicySet};
 use a2a_registry_store::Executor;
 use a2a_registry_store::agents::agents_page_by_id;
@@ -15,8 +16,20 @@ use crate::error::Result;
 use crate::visibility::caller::account_audience_label;
 use crate::visibility::policy_labels::{discovery_policy_labels, is_unrestricted_policy_set};
 
+/// The attributes by which policies decide about finding and calling an agent, on every process alike.
 pub fn agent_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttributes {
-    record.policy_subject().agent_attributes(&context.rules())
+    agent_attributes_as_of(context, record, context.policy_sets.ages_as_of())
+}
+
+/// The attributes of an agent with its ages as of a moment.
+pub fn agent_attributes_as_of(
+    context: &AppContext,
+    record: &AgentRecord,
+    as_of: Timestamp,
+) -> AgentAttributes {
+    record
+        .policy_subject()
+        .agent_attributes(&context.rules(), as_of)
 }
 
 /// The attributes of an agent as lists show it: one on hold has the lifecycle `held`, which policies cannot query.

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::collection_filters::snapshot_collections;
 use crate::commit::change_set::ChangeSet;
 use crate::error::AppError;
+use crate::policy_sets::age_progress::AgeProgress;
 use crate::policy_sets::{parse_stored_policies, policy_set_number};
 
 #[derive(Debug)]
@@ -46,6 +47,11 @@ pub async fn add_policy_set(
             reason: new_set.reason.to_owned(),
             created_at: change_set.now().0,
         })
+        .await?;
+    // Every process evaluates all agents under the new set, as of this moment or a later one.
+    let known_ages = AgeProgress::lock(write).await?;
+    AgeProgress::finished(known_ages.as_of.max(change_set.now()))
+        .store(write)
         .await?;
     let data =
         json!({"number": number, "policies": new_set.policies.len(), "reason": new_set.reason});

@@ -6,6 +6,8 @@ pub mod policy_cases;
 pub mod policy_job;
 pub mod preview;
 pub mod preview_inputs;
+pub mod principal_warnings;
 pub mod set_checks;
 pub mod sets;
+pub mod time_changes;
 pub mod waivers;

@@ -1,16 +1,17 @@
 //! Tests of policies: cases with the decision that policies must make.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use a2a_registry_api::{PolicyCase, PolicyCaseResult, PolicyCaseResults, PolicyCases};
+use a2a_registry_api::{NewPolicy, PolicyCase, PolicyCaseResult, PolicyCaseResults, PolicyCases};
 use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{
     ANONYMOUS_ACCOUNT, Action, AuthorizationDecision, PolicyMatches, PolicySet, PolicyText,
-    Principal,
+    Principal, parse_date,
 };
 use a2a_registry_store::agents;
 
-use crate::agents::policy_attributes::{agent_attributes, waived_forbid_indices};
+use crate::agents::policy_attributes::{agent_attributes_as_of, waived_forbid_indices};
 use crate::agents::records::load_agent_records;
 use crate::agents::views::require_visible_agent;
 use crate::context::AppContext;
@@ -20,6 +21,8 @@ use crate::policy_sets::{load_newest_policy_set, with_current_collections};
 use crate::visibility::caller::Caller;
 
 const MAX_CASES: usize = 500;
+/// Maximum number of different dates of cases: the policies are compiled for each.
+const MAX_CASE_DATES: usize = 10;
 
 pub async fn policies_test(
     context: &AppContext,
@@ -31,34 +34,36 @@ pub async fn policies_test(
         let detail = format!("a request must have 1 to {MAX_CASES} cases");
         return Err(AppError::invalid("/cases", detail));
     }
-    let set = match &request.policies {
-        Some(new) => {
-            let texts: Vec<PolicyText> = new.iter().map(to_policy_text).collect();
-            let set = compile_requested_set(context, &texts).await?;
-            with_current_collections(&context.store, set).await?
-        }
-        None => {
-            load_newest_policy_set(
-                &context.policy_sets.compiled,
-                &context.store,
-                &context.rules(),
-            )
-            .await?
-        }
-    };
+    let today = context.now();
+    let mut sets: BTreeMap<Timestamp, PolicySet> = BTreeMap::new();
     let mut results = Vec::with_capacity(request.cases.len());
     for (index, case) in request.cases.iter().enumerate() {
-        let decision = evaluate_policy_case(context, caller, &set, case)
+        let in_case = |error: AppError| {
+            let members = error.members.iter();
+            let members = members
+                .map(|(pointer, detail)| (format!("/cases/{index}{pointer}"), detail.clone()));
+            AppError {
+                members: members.collect(),
+                ..error
+            }
+        };
+        let moment = case_moment(case, today).map_err(in_case)?;
+        let set = match sets.get(&moment) {
+            Some(set) => set.clone(),
+            None if sets.len() == MAX_CASE_DATES => {
+                let detail = format!("the cases may have at most {MAX_CASE_DATES} different dates");
+                return Err(in_case(AppError::invalid("/at", detail)));
+            }
+            None => {
+                let policies = request.policies.as_deref();
+                let set = load_tested_set(context, policies, moment, today).await?;
+                sets.insert(moment, set.clone());
+                set
+            }
+        };
+        let decision = evaluate_policy_case(context, caller, (&set, moment), case)
             .await
-            .map_err(|error| {
-                let members = error.members.iter();
-                let members = members
-                    .map(|(pointer, detail)| (format!("/cases/{index}{pointer}"), detail.clone()));
-                AppError {
-                    members: members.collect(),
-                    ..error
-                }
-            })?;
+            .map_err(in_case)?;
         let expected = case.expect == "allow";
         let because = case.because.as_ref();
         results.push(PolicyCaseResult {
@@ -74,10 +79,48 @@ pub async fn policies_test(
     })
 }
 
+/// The first moment of the case's date, or `today`.
+fn case_moment(case: &PolicyCase, today: Timestamp) -> Result<Timestamp> {
+    let Some(date) = &case.at else {
+        return Ok(today);
+    };
+    parse_date(date).ok_or_else(|| {
+        AppError::invalid("/at", "this must be a date such as `2026-12-15`".to_owned())
+    })
+}
+
+/// The given policies, or those of the newest set, as of a moment.
+async fn load_tested_set(
+    context: &AppContext,
+    policies: Option<&[NewPolicy]>,
+    moment: Timestamp,
+    today: Timestamp,
+) -> Result<PolicySet> {
+    let texts: Vec<PolicyText> = match policies {
+        Some(new) => new.iter().map(to_policy_text).collect(),
+        None => {
+            let (sets, rules) = (&context.policy_sets.compiled, context.rules());
+            let newest = load_newest_policy_set(sets, &context.store, &rules).await?;
+            if moment == today {
+                return Ok(newest);
+            }
+            let custom = newest.policies().iter().filter(|one| !one.is_built_in);
+            custom
+                .map(|one| PolicyText {
+                    id: one.id.clone(),
+                    text: one.text.clone(),
+                })
+                .collect()
+        }
+    };
+    let set = compile_requested_set(context, &texts, moment).await?;
+    with_current_collections(&context.store, set).await
+}
+
 async fn evaluate_policy_case(
     context: &AppContext,
     caller: &Caller,
-    set: &PolicySet,
+    (set, moment): (&PolicySet, Timestamp),
     case: &PolicyCase,
 ) -> Result<AuthorizationDecision> {
     if !["allow", "deny"].contains(&case.expect.as_str()) {
@@ -113,7 +156,7 @@ async fn evaluate_policy_case(
     let record = load_agent_records(&context.store, rows).await?.pop();
     let record =
         record.ok_or_else(|| AppError::invalid("/resource", "this agent has no card yet"))?;
-    let known = agent_attributes(context, &record);
+    let known = agent_attributes_as_of(context, &record, moment);
     let matches =
         evaluate_policies_blocking(set, move |set| set.match_agent(action, &known)).await?;
     let waived = waived_forbid_indices(context, &record, set);

@@ -16,6 +16,7 @@ use crate::admission::policy_reevaluation::reevaluate_policy_holds;
 use crate::agents::rendering::load_rendered_agent_unfiltered;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
+use crate::policies::time_changes::{apply_policy_dates, record_reached_ages};
 use crate::policies::waivers::end_expired_waivers;
 use crate::process_state::dry_runs::DryRunObservedResponse;
 
@@ -30,7 +31,7 @@ pub fn start_policy_job(context: &Arc<AppContext>, cancel: CancellationToken) ->
     tokio::spawn(async move {
         while !cancel.is_cancelled() {
             let pause = match run_policy_job_once(&context, || cancel.is_cancelled()).await {
-                Ok(()) => RUN_INTERVAL,
+                Ok(()) => RUN_INTERVAL.min(time_until_next_date(&context)),
                 Err(error) => {
                     let error = error.internal.unwrap_or(error.public);
                     tracing::error!(error, "cannot apply policies to existing agents");
@@ -50,12 +51,23 @@ pub fn start_policy_job(context: &Arc<AppContext>, cancel: CancellationToken) ->
     })
 }
 
-/// Runs the job once: ends waivers, holds and releases agents, and stores dry runs. A failure of a waiver or an agent
-/// does not stop the rest.
+/// The time until a policy of the newest set begins or ends to act.
+fn time_until_next_date(context: &AppContext) -> Duration {
+    let now = context.now();
+    let next = context.policy_sets.newest_set().next_date(now);
+    next.map_or(Duration::MAX, |next| {
+        Duration::from_micros(next.0.abs_diff(now.0))
+    })
+}
+
+/// Runs the job once: applies what time has changed, ends waivers, holds and releases agents, and stores dry runs. A
+/// failure of a waiver or an agent does not stop the rest.
 pub async fn run_policy_job_once(context: &AppContext, cancelled: impl Fn() -> bool) -> Result<()> {
+    let dated = apply_policy_dates(context).await;
+    let aged = record_reached_ages(context, &cancelled).await;
     let ended = end_expired_waivers(context).await;
     let settled = reevaluate_policy_holds(context, cancelled).await;
-    let result = ended.and(settled.map(drop));
+    let result = dated.and(aged).and(ended).and(settled.map(drop));
     // Results in memory stay there while the database cannot be written.
     if result.as_ref().is_err_and(AppError::is_database_failure) {
         return result;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use a2a_registry_api::{AccessChange, NewPolicies, PolicyChange, PolicyPreview, PreviewedAgent};
 use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{
     Action, AgentAttributes, AuthorizationDecision, PolicyMatches, PolicySet, PolicyText, Principal,
 };
@@ -15,6 +16,7 @@ use crate::error::{AppError, Result};
 use crate::policies::preview_inputs::{
     ComparedAgent, ComparedCallers, load_compared_agents, load_compared_callers,
 };
+use crate::policies::principal_warnings::unknown_principal_warnings;
 use crate::policies::set_checks::{acquire_preview_permit, sign_preview_token};
 use crate::policies::sets::{check_new_policies_fields, compile_requested_set, to_policy_text};
 use crate::policy_sets::{load_newest_policy_set, with_current_collections};
@@ -34,13 +36,18 @@ pub async fn policies_preview(
     caller.require_permission(Permission::Administer)?;
     check_new_policies_fields(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
-    let after = compile_requested_set(context, &texts).await?;
+    let after = compile_requested_set(context, &texts, context.now()).await?;
     let after = with_current_collections(&context.store, after).await?;
     let _permit = acquire_preview_permit(context)?;
     let compiled = &context.policy_sets.compiled;
     let before = load_newest_policy_set(compiled, &context.store, &context.rules()).await?;
     let callers = load_compared_callers(context, &[&before, &after]).await?;
-    let comparison = Arc::new(PolicySetComparison::build(before, after, callers)?);
+    let comparison = Arc::new(PolicySetComparison::build(
+        before,
+        after,
+        callers,
+        context.now(),
+    )?);
     let mut totals = PreviewTotals::default();
     let mut cursor = None;
     let mut registrants = HashMap::new();
@@ -62,10 +69,11 @@ pub async fn policies_preview(
             .map_err(|error| AppError::internal(format!("a preview was aborted: {error}")))?;
     }
     let number = comparison.before.number();
-    Ok(PolicyPreview {
-        token: sign_preview_token(context, caller, number, &texts)?,
-        ..comparison.to_preview(totals)
-    })
+    let mut preview = comparison.to_preview(totals);
+    let unknown = unknown_principal_warnings(context, &comparison.after).await?;
+    preview.warnings.extend(unknown);
+    preview.token = sign_preview_token(context, caller, number, &texts)?;
+    Ok(preview)
 }
 
 /// The source of the matches of a policy of the new set.
@@ -99,12 +107,18 @@ struct PreviewTotals {
 }
 
 impl PolicySetComparison {
-    fn build(before: PolicySet, after: PolicySet, callers: ComparedCallers) -> Result<Self> {
+    fn build(
+        before: PolicySet,
+        after: PolicySet,
+        callers: ComparedCallers,
+        now: Timestamp,
+    ) -> Result<Self> {
         let mut changed_texts = Vec::new();
         let mut match_sources = Vec::new();
         for policy in after.policies() {
             let is_same = |(_, old): &(u16, &a2a_registry_policy::Policy)| {
-                old.id == policy.id && old.text == policy.text
+                // A policy with dates may be off in one of the sets.
+                old.id == policy.id && old.text == policy.text && old.mode == policy.mode
             };
             let old = (0..).zip(before.policies()).find(is_same);
             match_sources.push(match old {
@@ -120,7 +134,7 @@ impl PolicySetComparison {
                 }
             });
         }
-        let changed_policies = PolicySet::compile(0, &changed_texts)
+        let changed_policies = PolicySet::compile_with_defaults(0, &changed_texts, &[], now)
             .map_err(|_| AppError::internal("policies that were accepted are not".to_owned()))?
             .with_collections_of(&after);
         Ok(Self {

@@ -11,7 +11,7 @@ use a2a_registry_store::entity::agent;
 use uuid::Uuid;
 
 use crate::admission::policies::registrant_principal;
-use crate::agents::policy_attributes::{agent_attributes, waived_forbid_indices};
+use crate::agents::policy_attributes::{agent_attributes_as_of, waived_forbid_indices};
 use crate::agents::records::load_agent_records;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
@@ -57,7 +57,7 @@ pub(super) async fn load_compared_agents(
         agents.push(ComparedAgent {
             id: record.agent.id,
             name: record.card.name.clone(),
-            attributes: agent_attributes(context, &record),
+            attributes: agent_attributes_as_of(context, &record, context.now()),
             waived_forbids: waived_forbid_indices(context, &record, before),
             is_approved: record.agent.approved_version.is_some(),
             registrant,
@@ -150,12 +150,11 @@ pub(super) async fn load_compared_callers(
 ) -> Result<ComparedCallers> {
     let mut scopes = BTreeSet::new();
     for policy in sets.iter().flat_map(|set| set.policies()) {
-        scopes.insert(&policy.scope);
+        policy.scope.collect_named(&mut scopes);
     }
     scopes.retain(|scope| match scope {
-        PrincipalScope::Group(_) => true,
         PrincipalScope::Account(name) => name != ANONYMOUS_ACCOUNT,
-        PrincipalScope::Everybody | PrincipalScope::Nobody => false,
+        _ => true,
     });
     let caller_kind = |name: &str, account: Option<&str>| CallerKind {
         name: name.to_owned(),

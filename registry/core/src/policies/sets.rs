@@ -20,6 +20,7 @@ use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::paging::{ListPage, PageRequest};
+use crate::policies::principal_warnings::unknown_principal_warnings;
 use crate::policies::set_checks::check_new_policy_set;
 use crate::policy_sets::{
     compile_earlier_set, compile_new_draft, compile_stored_set, parse_stored_policies,
@@ -140,10 +141,11 @@ pub async fn policies_put(
     let admin = caller.require_permission(Permission::Administer)?;
     check_new_policies_fields(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
-    let set = compile_requested_set(context, &texts).await?;
+    let set = compile_requested_set(context, &texts, context.now()).await?;
     let expected_number = precondition.policy_set_number()?;
     let overrides = (new.allow_no_permit, new.preview.as_deref());
     let previewed_number = check_new_policy_set(context, caller, &set, &texts, overrides).await?;
+    let warnings = unknown_principal_warnings(context, &set).await?;
     let write = context.store.begin_write().await?;
     write.lock_policy_sets().await?;
     let newest = policies::newest_policy_set(&write).await?;
@@ -178,6 +180,7 @@ pub async fn policies_put(
     Ok(PoliciesAccepted {
         number,
         in_force: context.policy_sets.enforced_set().number(),
+        warnings,
     })
 }
 
@@ -201,16 +204,18 @@ pub(super) fn check_new_policies_fields(new: &NewPolicies) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the set of these policies and the shipped ones, without a number.
+/// Compiles the set of these policies and the shipped ones as of a moment, without a number.
 pub(super) async fn compile_requested_set(
     context: &AppContext,
     texts: &[PolicyText],
+    as_of: Timestamp,
 ) -> Result<PolicySet> {
     let compiled = compile_new_draft(
         &context.policy_sets.compiled,
         texts.to_vec(),
         &context.rules(),
         &context.config().identity,
+        as_of,
     )
     .await?;
     compiled.map_err(|faults| invalid_policies_error(texts, &faults))

@@ -1,9 +1,12 @@
 //! Stored policy sets, and the shipped policies.
 
-use std::collections::VecDeque;
+pub mod age_progress;
+
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use a2a_registry_domain::admission_rules::{AdmissionRules, Rule};
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{
     Policy, PolicyError, PolicySet, PolicyText, PrincipalScope, policy_set_cost_errors,
 };
@@ -151,18 +154,20 @@ impl CompiledSetCache {
         }
     }
 
-    /// Compiles a draft without a number: its cost is checked first, and it waits until no other draft is compiled.
+    /// Compiles a draft without a number, as of `now`: its cost is checked first, and it waits until no other draft is
+    /// compiled.
     pub async fn compile_draft(
         &self,
         texts: Vec<PolicyText>,
         rules: &AdmissionRules,
+        now: Timestamp,
     ) -> Result<Result<PolicySet, Vec<PolicyError>>> {
         let errors = policy_set_cost_errors(&texts);
         if !errors.is_empty() {
             return Ok(Err(errors));
         }
         let permit = self.acquire_compile_permit().await?;
-        self.compile_with_defaults(0, texts, rules, permit, true)
+        self.compile_with_defaults((0, now), texts, rules, permit, true)
             .await
     }
 
@@ -178,19 +183,26 @@ impl CompiledSetCache {
         permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))
     }
 
-    /// Compiles a set and the policies that complement every set, on a thread that does not serve requests: a large
-    /// set takes a second. `permit` is released afterwards, even if the caller no longer waits. With `is_cached` the
-    /// set stays in the cache.
+    /// Compiles a set with this number, as of this moment, and the policies that complement every set, on a thread
+    /// that does not serve requests: a large set takes a second. `permit` is released afterwards, even if the caller
+    /// no longer waits. With `is_cached` the set stays in the cache.
     async fn compile_with_defaults(
         &self,
-        number: u64,
+        (number, as_of): (u64, Timestamp),
         texts: Vec<PolicyText>,
         rules: &AdmissionRules,
         permit: impl Send + 'static,
         is_cached: bool,
     ) -> Result<Result<PolicySet, Vec<PolicyError>>> {
         let defaults = default_policies(rules);
-        let key = serde_json::to_vec(&(&texts, &defaults));
+        // A set whose policies may have dates is another one on another day.
+        let may_have_dates =
+            |one: &PolicyText| one.text.contains("from") || one.text.contains("until");
+        let day = texts
+            .iter()
+            .any(may_have_dates)
+            .then(|| as_of.days_since_epoch());
+        let key = serde_json::to_vec(&(&texts, &defaults, day));
         let key = key.map_err(|error| AppError::internal(error.to_string()))?;
         let key = digest(&SHA256, &key).as_ref().to_vec();
         if let Some(set) = self.find(&key) {
@@ -198,7 +210,7 @@ impl CompiledSetCache {
         }
         let compile = move || {
             let _permit = permit;
-            PolicySet::compile_with_defaults(number, &texts, &defaults)
+            PolicySet::compile_with_defaults(number, &texts, &defaults, as_of)
         };
         let compiled = tokio::task::spawn_blocking(compile).await;
         let compiled = compiled
@@ -224,19 +236,22 @@ pub fn policy_set_number(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
-/// Compiles a new draft like [`CompiledSetCache::compile_draft`]. A policy about a group that the configuration leaves
-/// out is an error: the group would have no members.
+/// Compiles a new draft like [`CompiledSetCache::compile_draft`]. Unknown annotations are errors, which stored sets
+/// may have, and so is a policy about a group that the configuration leaves out: the group would have no members.
 pub async fn compile_new_draft(
     sets: &CompiledSetCache,
     texts: Vec<PolicyText>,
     rules: &AdmissionRules,
     identity: &IdentityConfig,
+    now: Timestamp,
 ) -> Result<Result<PolicySet, Vec<PolicyError>>> {
-    let set = sets.compile_draft(texts, rules).await?;
+    let set = sets.compile_draft(texts, rules, now).await?;
     Ok(set.and_then(|set| {
-        let errors: Vec<PolicyError> = deselected_group_policies(&set, identity)
-            .map(|(policy, text)| PolicyError::at_start(&policy.id, &policy.text, text))
-            .collect();
+        let mut errors = set.new_policy_errors();
+        errors.extend(
+            deselected_group_policies(&set, identity)
+                .map(|(policy, text)| PolicyError::at_start(&policy.id, &policy.text, text)),
+        );
         match errors.is_empty() {
             true => Ok(set),
             false => Err(errors),
@@ -251,16 +266,18 @@ pub fn deselected_group_policies<'a>(
     identity: &'a IdentityConfig,
 ) -> impl Iterator<Item = (&'a Policy, String)> {
     set.policies().iter().filter_map(|policy| {
-        let PrincipalScope::Group(group) = &policy.scope else {
-            return None;
-        };
-        identity
-            .group_deselection_error(group)
-            .map(|text| (policy, text))
+        let mut named = BTreeSet::new();
+        policy.scope.collect_named(&mut named);
+        let error = named.into_iter().find_map(|scope| match scope {
+            PrincipalScope::Group(group) => identity.group_deselection_error(group),
+            _ => None,
+        });
+        error.map(|text| (policy, text))
     })
 }
 
-/// Compiles a stored set; the shipped one for `None`.
+/// Compiles a stored set as of the moment when it was made; the shipped one for `None`. When a policy of it begins or
+/// ends to act later, the same policies become another set.
 pub async fn compile_stored_set(
     sets: &CompiledSetCache,
     row: Option<policy_set::Model>,
@@ -287,12 +304,16 @@ async fn compile_set_row(
     permit: impl Send + 'static,
     is_cached: bool,
 ) -> Result<PolicySet> {
-    let (number, texts) = match &row {
-        Some(row) => (policy_set_number(row), parse_stored_policies(row)?),
-        None => (0, initial_policies()),
+    let (number, as_of, texts) = match &row {
+        Some(row) => (
+            policy_set_number(row),
+            Timestamp(row.created_at),
+            parse_stored_policies(row)?,
+        ),
+        None => (0, Timestamp::default(), initial_policies()),
     };
     let set = sets
-        .compile_with_defaults(number, texts, rules, permit, is_cached)
+        .compile_with_defaults((number, as_of), texts, rules, permit, is_cached)
         .await?
         .map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -323,6 +344,8 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
+    const NOW: Timestamp = Timestamp(0);
+
     fn permit_all_policy(id: &str) -> Vec<PolicyText> {
         vec![policy_text(id, "permit (principal, action, resource);")]
     }
@@ -332,7 +355,7 @@ mod tests {
     async fn an_accepted_set_is_at_hand_and_old_ones_make_way() {
         let (sets, rules) = (CompiledSetCache::default(), AdmissionRules::default());
         let draft = async |id: &str| {
-            sets.compile_draft(permit_all_policy(id), &rules)
+            sets.compile_draft(permit_all_policy(id), &rules, NOW)
                 .await
                 .unwrap()
                 .unwrap()
@@ -371,6 +394,50 @@ mod tests {
         assert!(!is_same(&first, &again));
     }
 
+    /// A set with dates is compiled for the day; a stored one may have annotations that a new one must not.
+    #[tokio::test]
+    async fn dates_count_as_of_the_moment_and_annotations_for_new_sets() {
+        let (sets, rules) = (CompiledSetCache::default(), AdmissionRules::default());
+        let dated = "@from(\"2026-12-15\") permit (principal, action, resource);";
+        let texts = vec![policy_text("dated", dated)];
+        for (now, permits) in [
+            ("2026-12-14T23:00:00Z", false),
+            ("2026-12-15T00:00:00Z", true),
+            ("2026-12-14T23:00:00Z", false),
+        ] {
+            let now = now.parse().unwrap();
+            let set = sets
+                .compile_draft(texts.clone(), &rules, now)
+                .await
+                .unwrap();
+            let permitted = set
+                .unwrap()
+                .may_permit(a2a_registry_policy::Action::Discover);
+            assert_eq!(permitted, permits, "{now:?}");
+        }
+        let odd = vec![policy_text(
+            "odd",
+            "@owner(\"ann\") @until(\"soon\") permit (principal, action, resource);",
+        )];
+        let identity = IdentityConfig::default();
+        let faults = compile_new_draft(&sets, odd.clone(), &rules, &identity, NOW)
+            .await
+            .unwrap()
+            .unwrap_err();
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(faults.len(), 2, "{faults:?}");
+        let kept = policy_set::Model {
+            number: 1,
+            policies: serde_json::to_string(&odd).unwrap(),
+            collections: None,
+            author: "somebody".into(),
+            reason: "a test".into(),
+            created_at: 0,
+        };
+        let kept = compile_stored_set(&sets, Some(kept), &rules).await.unwrap();
+        assert!(kept.may_permit(a2a_registry_policy::Action::Discover));
+    }
+
     /// Drafts are limited in cost and number, and accepted sets do not wait for them.
     #[tokio::test]
     async fn drafts_are_bounded_and_nothing_accepted_waits_for_them() {
@@ -380,19 +447,22 @@ mod tests {
             "permit (principal, action, resource) when {{ resource.domain like \"{pattern}\" }};"
         );
         let costly = vec![policy_text("costly", &costly)];
-        let faults = sets.compile_draft(costly.clone(), &rules).await.unwrap();
+        let faults = sets
+            .compile_draft(costly.clone(), &rules, NOW)
+            .await
+            .unwrap();
         assert_eq!(faults.unwrap_err()[0].policy, "costly");
         let _permit = sets.compile_permit.acquire().await.unwrap();
         let ids: Vec<String> = (0..MAX_DRAFTS).map(|number| format!("p{number}")).collect();
         let mut waiting: Vec<_> = ids
             .iter()
-            .map(|id| Box::pin(sets.compile_draft(permit_all_policy(id), &rules)))
+            .map(|id| Box::pin(sets.compile_draft(permit_all_policy(id), &rules, NOW)))
             .collect();
         for one in &mut waiting {
             assert!(futures::poll!(one).is_pending());
         }
         let beyond = sets
-            .compile_draft(permit_all_policy("beyond"), &rules)
+            .compile_draft(permit_all_policy("beyond"), &rules, NOW)
             .await
             .unwrap_err();
         assert_eq!(beyond.kind, ErrorKind::Unavailable);

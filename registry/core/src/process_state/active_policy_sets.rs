@@ -1,9 +1,10 @@
 //! The policy sets of this process: the one in force, and the pending one under which agents are already evaluated.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{Action, AgentAttributes, PolicyMatches, PolicySet};
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, Semaphore};
@@ -30,6 +31,10 @@ pub struct ActivePolicySets {
     activation_failed: AtomicBool,
     /// How often another set was put in force.
     switches: AtomicU64,
+    /// The moment as of which policies about finding and calling compare the ages of agents, in microseconds.
+    ages_as_of: AtomicI64,
+    /// The set for which this process has searched for agents that reach an age, and when it does so next.
+    next_age_check: Mutex<Option<(u64, Timestamp)>>,
 }
 
 /// A set by which this process admits, with the matches of its shipped policies.
@@ -71,9 +76,14 @@ struct PolicySetPair {
 }
 
 impl ActivePolicySets {
-    /// Starts with this set in force; `may_have_newer` if a newer one may have been made, or agents were not evaluated
-    /// under it.
-    pub fn new(in_force: PolicySet, compiled: CompiledSetCache, may_have_newer: bool) -> Self {
+    /// Starts with this set in force, and ages as of a moment; `may_have_newer` if a newer one may have been made, or
+    /// agents were not evaluated under it.
+    pub fn new(
+        in_force: PolicySet,
+        ages_as_of: Timestamp,
+        compiled: CompiledSetCache,
+        may_have_newer: bool,
+    ) -> Self {
         let in_force = Arc::new(in_force);
         let sets = PolicySetPair {
             enforced: Arc::clone(&in_force),
@@ -89,7 +99,32 @@ impl ActivePolicySets {
             may_have_newer: AtomicBool::new(may_have_newer),
             activation_failed: AtomicBool::new(false),
             switches: AtomicU64::new(0),
+            ages_as_of: AtomicI64::new(ages_as_of.0),
+            next_age_check: Mutex::default(),
         }
+    }
+
+    /// The moment as of which policies about finding and calling compare the ages of agents.
+    pub fn ages_as_of(&self) -> Timestamp {
+        Timestamp(self.ages_as_of.load(Ordering::Acquire))
+    }
+
+    /// Makes ages count to a later moment, before the events up to it are applied.
+    pub fn advance_ages(&self, as_of: Timestamp) {
+        self.ages_as_of.fetch_max(as_of.0, Ordering::AcqRel);
+    }
+
+    /// Whether agents may have reached an age that this set compares since the last search.
+    pub fn is_age_check_due(&self, set_number: u64, now: Timestamp) -> bool {
+        let next = self.next_age_check.lock();
+        let next = next.unwrap_or_else(PoisonError::into_inner);
+        next.is_none_or(|(number, due)| number != set_number || due <= now)
+    }
+
+    /// Sets the time of the next search for agents that reach an age.
+    pub fn schedule_age_check(&self, set_number: u64, due: Timestamp) {
+        let next = self.next_age_check.lock();
+        *next.unwrap_or_else(PoisonError::into_inner) = Some((set_number, due));
     }
 
     /// The newest set that this process knows.

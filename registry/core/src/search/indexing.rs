@@ -22,6 +22,7 @@ use crate::commit::agent_rows::AgentRows;
 use crate::context::AppContext;
 use crate::database_health::record_database_contact;
 use crate::error::AppError;
+use crate::policy_sets::age_progress::AgeProgress;
 
 /// Maximum number of events per commit.
 pub const MAX_EVENTS_PER_COMMIT: u64 = 2000;
@@ -170,6 +171,7 @@ async fn apply_events_to_caches(
     agents.sort_unstable();
     agents.dedup();
     context.change_counters.increment(&agents);
+    follow_age_progress(context, db, &rows).await?;
     if context
         .policy_sets
         .newest_set()
@@ -214,6 +216,20 @@ async fn apply_events_to_caches(
         newer
     });
     Ok(Some((ChangedAgentRows { agents, rows }, seq)))
+}
+
+/// Makes the ages of agents count to the stored moment, before these events are applied.
+async fn follow_age_progress(
+    context: &AppContext,
+    db: &impl Executor,
+    rows: &[event::Model],
+) -> Result<(), IndexingError> {
+    let compares_ages = !context.policy_sets.newest_set().age_thresholds().is_empty();
+    if compares_ages || rows.iter().any(|row| row.kind == EventKind::PolicySet) {
+        let ages = AgeProgress::load(db).await?;
+        context.policy_sets.advance_ages(ages.as_of);
+    }
+    Ok(())
 }
 
 /// Frees what the caches of this process hold of cards, and requests a rebuild of the index: its files contain the text

@@ -29,12 +29,14 @@ use a2a_registry_domain::identifiers::random_fraction;
 use a2a_registry_domain::lifecycle::{LivenessState, Visibility, is_listed};
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{SECOND, Timestamp};
+use a2a_registry_policy::{AgentAge, PolicySet};
 use a2a_registry_store::{WriteTransaction, registrants, versions};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::coverage::url_origin;
 use crate::admission::coverage_updates::update_domain_coverage;
+use crate::admission::policy_subject::crosses_age_threshold;
 use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::committed_changes::CommittedChanges;
@@ -181,8 +183,9 @@ async fn ingest_visit(
     let domain = outcome.domain_key;
     affected_agents.extend(batch.agents_without_source(domain));
     // This comes after all sources: a failed source does not matter while another one responds.
+    let policies = context.policy_sets.newest_set();
     for agent in affected_agents {
-        update_liveness(batch, change_set, agent, now);
+        update_liveness(batch, change_set, &policies, agent, now);
     }
     let manners = host_crawl_limits(context, batch, outcome);
     let mut planned = context.crawl_state.lock_visit_calendar();
@@ -254,6 +257,7 @@ async fn ingest_source(
 fn update_liveness(
     batch: &mut IngestBatch,
     change_set: &mut ChangeSet<'_>,
+    policies: &PolicySet,
     agent: Uuid,
     now: Timestamp,
 ) {
@@ -266,6 +270,7 @@ fn update_liveness(
     };
     let row = &mut state.agent;
     let previous = (row.liveness.clone(), row.liveness_reason.clone());
+    let seen_before = row.last_seen_at;
     row.last_seen_at = row.last_seen_at.max(combined.last_seen_at);
     row.liveness = combined.state.into();
     row.liveness_reason.clone_from(&combined.reason);
@@ -277,6 +282,14 @@ fn update_liveness(
     if previous != (row.liveness.clone(), row.liveness_reason.clone()) {
         let data = json!({"state": row.liveness, "reason": row.liveness_reason});
         change_set.add_agent_event(EventKind::AgentLiveness, agent, CRAWLER_ACTOR, data);
+    } else if crosses_age_threshold(
+        policies,
+        AgentAge::Fetched,
+        (seen_before, row.last_seen_at),
+        now,
+    ) {
+        let data = json!({"age": AgentAge::Fetched.as_str()});
+        change_set.add_agent_event(EventKind::AgentUpdated, agent, CRAWLER_ACTOR, data);
     }
     let retires = |since| source_state::is_retirement_due(since, now);
     if !breaker_open && row.gone_since.is_some_and(retires) {

@@ -49,6 +49,8 @@ struct PolicyEditorPage {
     /// Positions of policies with errors, and a text with their number.
     faulty: Vec<(usize, String)>,
     good: Option<&'static str>,
+    /// Warnings about a set without errors.
+    warnings: Vec<String>,
     problem: Option<String>,
     /// Set that was created in the meantime.
     lost: Option<Box<Policies>>,
@@ -121,7 +123,10 @@ pub(crate) async fn submit_policy_editor(
     match outcome {
         PolicyEditorOutcome::Updated => {}
         PolicyEditorOutcome::PolicyAdded => page.focus_last_policy(true),
-        PolicyEditorOutcome::Valid => page.good = Some("No policy has an error."),
+        PolicyEditorOutcome::Valid(warnings) => {
+            page.good = Some("No policy has an error.");
+            page.warnings = warnings;
+        }
         PolicyEditorOutcome::Formatted if faults.is_empty() => page.good = Some("Formatted."),
         PolicyEditorOutcome::Formatted => {}
         PolicyEditorOutcome::Previewed(preview) => page.preview = Some(preview),
@@ -191,6 +196,7 @@ impl PolicyEditorPage {
             templates: policy_template_views(),
             faults: faults_of(None),
             good: None,
+            warnings: Vec::new(),
             problem: None,
             lost: None,
             preview: None,

@@ -6,13 +6,16 @@ use a2a_registry_core::commit::decision_maker::check_reason;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind, Result};
 use a2a_registry_core::policies::preview::policies_preview;
+use a2a_registry_core::policies::principal_warnings::unknown_principal_warnings;
 use a2a_registry_core::policies::sets::{
     PolicySetQuery, policies_put, policies_show, to_policy_text,
 };
 use a2a_registry_core::policy_sets::compile_new_draft;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_policy::{MAX_POLICIES, PolicyError, PolicyText, TEMPLATES, format_policy};
+use a2a_registry_policy::{
+    MAX_POLICIES, PolicyError, PolicySet, PolicyText, TEMPLATES, format_policy,
+};
 use serde::Deserialize;
 
 use crate::requests::forms::FormFields;
@@ -67,8 +70,8 @@ pub(super) enum PolicyEditorOutcome {
     Updated,
     /// A policy was added at the end.
     PolicyAdded,
-    /// No policy has an error.
-    Valid,
+    /// No policy has an error; these are the warnings about the set.
+    Valid(Vec<String>),
     /// Every policy was formatted in Cedar's standard style.
     Formatted,
     Previewed(PolicyPreview),
@@ -164,15 +167,30 @@ impl PolicySetDraft {
     }
 
     pub(super) async fn find_faults(&self, context: &AppContext) -> Result<Vec<PolicyError>> {
+        Ok(self.compile_set(context).await?.err().unwrap_or_default())
+    }
+
+    /// The warnings about a draft without errors.
+    async fn find_warnings(&self, context: &AppContext) -> Result<Vec<String>> {
+        match self.compile_set(context).await? {
+            Ok(set) => unknown_principal_warnings(context, &set).await,
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+
+    async fn compile_set(
+        &self,
+        context: &AppContext,
+    ) -> Result<std::result::Result<PolicySet, Vec<PolicyError>>> {
         let texts: Vec<PolicyText> = self.policies.iter().map(to_policy_text).collect();
-        let compiled = compile_new_draft(
+        compile_new_draft(
             &context.policy_sets.compiled,
             texts,
             &context.rules(),
             &context.config().identity,
+            context.now(),
         )
-        .await?;
-        Ok(compiled.err().unwrap_or_default())
+        .await
     }
 
     /// Formats every policy without errors in Cedar's standard style, on a thread that does not serve requests.
@@ -253,7 +271,7 @@ impl PolicySetDraft {
             PolicyEditorAction::Apply | PolicyEditorAction::Confirm => {
                 self.apply_unless_unconfirmed(context, caller).await?
             }
-            _ => PolicyEditorOutcome::Valid,
+            _ => PolicyEditorOutcome::Valid(self.find_warnings(context).await?),
         };
         Ok((outcome, faults))
     }
