@@ -51,14 +51,16 @@ impl Fetcher {
         fields: &[(&str, &str)],
         options: &FormOptions<'_>,
     ) -> FetchRecord {
-        let mut form = url::form_urlencoded::Serializer::new(String::new());
-        form.extend_pairs(fields);
+        // The serializer is not `Send`, so it ends before the request is sent.
+        let form = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(fields)
+            .finish();
         let body_limits = BodyLimits {
             success_bytes: options.max_body_bytes,
             error_bytes: options.max_body_bytes,
         };
         let authorization = options.client_secret.map(|ClientSecretBasic(value)| value);
-        let body = (FORM_MEDIA_TYPE, form.finish().into_bytes());
+        let body = (FORM_MEDIA_TYPE, form.into_bytes());
         self.post_body(url, body, authorization, body_limits).await
     }
 }
