@@ -7,6 +7,7 @@
 mod body;
 mod catalog;
 mod client;
+mod endpoint_request;
 mod error;
 mod form;
 mod freshness;

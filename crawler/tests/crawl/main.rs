@@ -6,6 +6,7 @@ mod body;
 mod catalog;
 mod challenge;
 mod connections;
+mod endpoint;
 mod get;
 mod hostile;
 mod http2;
