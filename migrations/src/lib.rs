@@ -20,6 +20,7 @@ mod m0008_vectors;
 mod m0009_a2a_tasks;
 mod m0010_peer_candidates;
 mod m0011_schema_compatibility;
+mod m0012_endpoint_checks;
 mod new_table;
 
 pub use compatible_migration::CompatibleMigration;
@@ -56,6 +57,10 @@ impl MigratorTrait for Migrator {
                     "m0011_schema_compatibility",
                     m0011_schema_compatibility::compatibility_migration_tables,
                 ),
+                min_version: "0.1.0",
+            }),
+            Box::new(CompatibleMigration {
+                migration: Box::new(m0012_endpoint_checks::EndpointChecksMigration),
                 min_version: "0.1.0",
             }),
         ]

@@ -123,6 +123,8 @@ fn classify_failure(error: &FetchError) -> (EndpointVerdict, Option<String>) {
         }
         // The server responds, with something that no task or error is.
         AttemptOutcome::BadBody if error.status.is_some() => EndpointVerdict::Unclear,
+        // What it sends is not HTTP.
+        AttemptOutcome::BadBody => EndpointVerdict::NotA2a,
         _ => EndpointVerdict::DoesNotAnswer,
     };
     (verdict, None)

@@ -97,10 +97,7 @@ async fn servers_that_are_no_agents_are_told_apart() {
         (dripping, DoesNotAnswer),
         (ScriptedReply::raw("").then_hang(), DoesNotAnswer),
         (ScriptedReply::raw("").then_close(), DoesNotAnswer),
-        (
-            ScriptedReply::raw("SSH-2.0-x\r\n").then_close(),
-            DoesNotAnswer,
-        ),
+        (ScriptedReply::raw("SSH-2.0-x\r\n").then_close(), NotA2a),
     ] {
         for binding in ["HTTP+JSON", "JSONRPC"] {
             let server = Server::always(reply.clone()).await;
