@@ -21,6 +21,9 @@ use super::{Executor, StoreError, WriteTransaction};
 /// Days for which the results of an address are kept.
 pub const ENDPOINT_HISTORY_DAYS: i32 = 90;
 
+/// The setting with the position of the scan that assigns all agents their addresses; empty at its beginning.
+pub const ENDPOINT_SCAN_SETTING: &str = "endpoint_checks_scan";
+
 /// An address to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEndpointCheck {
@@ -67,7 +70,7 @@ pub async fn endpoint_days(
     Ok(endpoint_day::Entity::find()
         .filter(endpoint_day::Column::CheckId.eq(check))
         .order_by_desc(endpoint_day::Column::Day)
-        .limit(ENDPOINT_HISTORY_DAYS.unsigned_abs().into())
+        .limit(u64::from(ENDPOINT_HISTORY_DAYS.unsigned_abs()))
         .all(db.connection())
         .await?)
 }
@@ -205,6 +208,7 @@ impl WriteTransaction {
         row: &endpoint_check::Model,
         day: i32,
     ) -> Result<(), StoreError> {
+        use endpoint_day::Column as C;
         let rows = endpoint_check::Entity::update_many()
             .set(endpoint_check::ActiveModel {
                 due_at: Set(row.due_at),
@@ -219,7 +223,6 @@ impl WriteTransaction {
             })
             .filter(endpoint_check::Column::Id.eq(row.id));
         self.update_rows(rows).await?;
-        use endpoint_day::Column as C;
         let day_row = endpoint_day::Model {
             check_id: row.id,
             day,
@@ -281,5 +284,10 @@ impl WriteTransaction {
             .to_owned();
         self.insert_rows([row.into_active_model()], Some(conflict))
             .await
+    }
+
+    /// Lets all agents be assigned their addresses again, because what is permitted has changed.
+    pub async fn request_endpoint_scan(&self) -> Result<(), StoreError> {
+        self.set_setting(ENDPOINT_SCAN_SETTING, "").await
     }
 }

@@ -1,5 +1,6 @@
 //! Leases of hosts whose endpoints are checked. One process at a time asks a host, and one request at a time.
 
+use a2a_registry_domain::timestamp::DAY;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Condition, LockBehavior, LockType};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
@@ -130,15 +131,21 @@ impl WriteTransaction {
     }
 }
 
+/// No check is put off longer than this: a later time was set by a clock that was ahead.
+const MAX_PAUSE: i64 = 2 * DAY;
+
 /// The hosts that may be asked now, the one that has been due longest first.
 fn select_due_hosts(now: i64) -> Select<endpoint_host::Entity> {
     use endpoint_host::Column as C;
     let is_unleased = Condition::any()
         .add(C::LeasedUntil.is_null())
         .add(C::LeasedUntil.lt(now));
+    let is_spaced = Condition::any()
+        .add(C::NotBefore.lte(now))
+        .add(C::NotBefore.gt(now.saturating_add(MAX_PAUSE)));
     endpoint_host::Entity::find()
         .filter(C::DueAt.lte(now))
-        .filter(C::NotBefore.lte(now))
+        .filter(is_spaced)
         .filter(is_unleased)
         .order_by_asc(C::DueAt)
         .limit(1)
