@@ -77,6 +77,7 @@ impl PolicySubject<'_> {
             has_error: version.has_error,
             lifecycle: agent.lifecycle.as_str().to_owned(),
             liveness: agent.liveness.as_str().to_owned(),
+            endpoint: agent.endpoint.as_str().to_owned(),
             owner_present: agent.owner_id.or(agent.submitter).is_some(),
             sponsor_present: agent.sponsor_id.is_some(),
             visibility: agent.visibility.as_str().to_owned(),
