@@ -11,8 +11,8 @@ use super::limits;
 /// Whether the agent answers at its own address, by the last check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EndpointSummary {
-    /// `answers`, `needs_credentials`, `not_a2a`, `unclear` (a response that other servers give too), `does_not_answer`,
-    /// or `not_checked` where no check is permitted or none was made yet.
+    /// `answers`, `needs_credentials`, `not_a2a`, `unclear` (a response that other servers give too),
+    /// `does_not_answer`, or `not_checked` where no check is permitted or none was made yet.
     #[schema(value_type = EndpointState)]
     pub state: OpenEnum<EndpointState>,
     /// Day of the last check, in UTC; absent in search and lookup results, because a check with the same result does

@@ -162,8 +162,8 @@ pub struct SortPosition {
     /// Whether the hit is weak and comes after all others. Always false except in the order by relevance.
     pub weak: bool,
     pub value: SortValue,
-    /// Rank among agents of equal relevance, the first ones lowest, by whether they answered at their endpoints. Always
-    /// 0 except in the order by relevance.
+    /// Rank among agents of equal relevance, the first ones lowest, by whether they answered at their endpoints.
+    /// Always 0 except in the order by relevance.
     #[serde(default)]
     pub tie_rank: u8,
     /// Id of the agent. It breaks the remaining ties between equal values.

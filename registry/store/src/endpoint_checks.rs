@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use a2a_registry_domain::endpoint::EndpointState;
 use sea_orm::ActiveValue::Set;
-use sea_orm::sea_query::{Condition, OnConflict};
+use sea_orm::sea_query::{Condition, Expr, OnConflict};
 use sea_orm::{
     ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
 };
@@ -100,21 +100,6 @@ pub async fn live_domains_by_names(
 ) -> Result<Vec<domain::Model>, StoreError> {
     let query = domain::Entity::find().filter(domain::Column::DeletedAt.is_null());
     rows_where_in(db, query, domain::Column::Name, names).await
-}
-
-/// The number of agents in each state that are not retired, for metrics.
-pub async fn agent_counts_by_endpoint(
-    db: &impl Executor,
-) -> Result<Vec<(String, i64)>, StoreError> {
-    Ok(agent::Entity::find()
-        .select_only()
-        .column(agent::Column::Endpoint)
-        .column_as(agent::Column::Id.count(), "agents")
-        .filter(agent::Column::RetiredAt.is_null())
-        .group_by(agent::Column::Endpoint)
-        .into_tuple()
-        .all(db.connection())
-        .await?)
 }
 
 impl WriteTransaction {
@@ -265,6 +250,25 @@ impl WriteTransaction {
             }
         }
         Ok(())
+    }
+
+    /// Takes their addresses away from agents whose cards are erased, and deletes the addresses that no other agent has.
+    pub(super) async fn erase_endpoint_checks(&self, agents: &[Uuid]) -> Result<(), StoreError> {
+        use agent::Column as C;
+        let checks: Vec<i64> = agent::Entity::find()
+            .select_only()
+            .column(C::EndpointCheckId)
+            .distinct()
+            .filter(C::Id.is_in(agents.iter().copied()))
+            .filter(C::EndpointCheckId.is_not_null())
+            .into_tuple()
+            .all(self.connection())
+            .await?;
+        let rows = agent::Entity::update_many()
+            .col_expr(C::EndpointCheckId, Expr::value(Option::<i64>::None))
+            .filter(C::Id.is_in(agents.iter().copied()));
+        self.update_rows(rows).await?;
+        self.delete_unused_endpoint_checks(&checks).await
     }
 
     /// Stores what was said about checks of a domain.

@@ -1,5 +1,5 @@
-//! The fetch times of the cards of hits, and the days of the checks of their endpoints. The index does not have them: a fetch that finds a card unchanged does not
-//! update it.
+//! The fetch times of the cards of hits, and the days of their endpoint checks. The index does not have them: a fetch
+//! that finds a card unchanged does not update it, nor does a check with the same result.
 
 use a2a_registry_api::Hit;
 use a2a_registry_domain::timestamp::Timestamp;

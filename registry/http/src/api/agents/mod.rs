@@ -105,8 +105,8 @@ pub async fn agent_findings(
 /// Show whether an agent answers
 ///
 /// The registry asks an agent once a day for a task that does not exist, if checks are enabled and a proof or a vouch
-/// permits it. Everyone who may see the agent sees the result in one word and its day; its owner, curators and auditors
-/// see the details.
+/// permits it. Everyone who may see the agent sees the result in one word and its day; its owner, curators and
+/// auditors see the details.
 #[utoipa::path(
     security((), ("token" = [])),
     responses(
