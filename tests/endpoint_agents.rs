@@ -46,9 +46,9 @@ fn card(name: &str, url: &str, binding: &str, version: &str) -> String {
 /// Permits checks of the endpoints on a host, which is registered by a card URL on it, so that its scheme is http.
 async fn vouch(registry: &ServingRegistry, host: &str) {
     registry.register(&format!("http://{host}/card.json")).await;
-    let vouched =
-        registry.run_admin_command(&["domain", "vouch", host, "--endpoints", "--reason", "a test"]);
-    let vouched = vouched.await;
+    let vouched = registry
+        .run_admin_command(&["domain", "vouch", host, "--endpoints", "--reason", "a test"])
+        .await;
     assert_eq!(vouched.status.code(), Some(0), "{vouched:#?}");
 }
 
@@ -212,12 +212,14 @@ async fn other_servers_get_the_right_word() {
         let public = public.expect_status(200);
         assert_eq!(public["state"], expected);
         assert_eq!(public.get("details"), None, "{public:#}");
-        let found = registry
-            .search(&format!("endpoint={expected}&page_size=100"))
-            .await;
-        let hits = found["agents"].as_array().unwrap();
-        let hit = hits.iter().find(|hit| hit["id"] == id.as_str());
-        assert_eq!(hit.unwrap()["endpoint"], json!({"state": expected}));
+        let query = format!("endpoint={expected}&page_size=100");
+        let hit = eventually("the search finds it", || async {
+            let found = registry.search(&query).await;
+            let mut hits = found["agents"].as_array().unwrap().iter();
+            hits.find(|hit| hit["id"] == id.as_str()).cloned()
+        })
+        .await;
+        assert_eq!(hit["endpoint"], json!({"state": expected}));
     }
     let counted = registry.search("facets=endpoint").await;
     let values = counted["facets"]["endpoint"]["values"].as_array().unwrap();
@@ -275,8 +277,10 @@ async fn an_owner_turns_checks_off_and_an_admin_ends_the_vouch() {
         })
         .await;
     };
-    let set = |value: &'static str| {
-        registry.run_admin_command(&["domain", "set", &host, "--endpoint-checks", value])
+    let set = async |value: &str| {
+        registry
+            .run_admin_command(&["domain", "set", &host, "--endpoint-checks", value])
+            .await
     };
     assert_eq!(set("false").await.status.code(), Some(0));
     becomes("not_checked").await;
