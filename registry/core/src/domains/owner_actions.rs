@@ -55,11 +55,11 @@ pub async fn domain_patch(
         Some(false) => row.opted_out_by = None,
         None => {}
     }
+    let mut data = json!({"contact": row.contact, "opt_out": row.opted_out_by});
     if let Some(enabled) = patch.endpoint_checks {
         set_endpoint_checks(&write, &row, enabled).await?;
+        data["endpoint_checks"] = enabled.into();
     }
-    let data = json!({"contact": row.contact, "opt_out": row.opted_out_by,
-        "endpoint_checks": patch.endpoint_checks});
     change_set.add_event(EventKind::DomainUpdated, &row.name, &account.name, data);
     update_domain_ownership(
         context,

@@ -286,7 +286,9 @@ async fn record_check_result(context: &AppContext, check: i64, result: CheckResu
     row.auth_scheme = result.auth_scheme;
     row.status = result.status.map(i32::from);
     row.elapsed_ms = Some(i32::try_from(result.elapsed.as_millis()).unwrap_or(i32::MAX));
-    row.checked_at = Some(now.0);
+    if result.state != EndpointState::NotChecked {
+        row.checked_at = Some(now.0);
+    }
     if result.state == EndpointState::Answers {
         row.answered_at = Some(now.0);
     }
