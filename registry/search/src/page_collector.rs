@@ -6,7 +6,6 @@ use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::{Column, StrColumn};
 use tantivy::query::Weight;
 use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
-use uuid::Uuid;
 
 use super::duplicate_groups::DuplicateGroups;
 use super::facets::{RequestedFacets, SegmentMatches};
@@ -16,7 +15,7 @@ use super::page_entry::{PageEntry, compare_sort_positions};
 use super::request::{SortOrder, SortPosition, SortValue, TieKey};
 use super::rescore_bonus::RescoreBonus;
 use super::semantic_neighbors::{SegmentNeighbors, SemanticNeighbors};
-use super::tie_reader::TieReader;
+use super::tie_reader::{LAST_TIE_KEY, TieReader};
 use super::top_documents::{RankedDocument, TopDocuments};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,9 +216,6 @@ fn retain_global_top(segments: &mut [SegmentTopMatches], limit: usize) {
     }
 }
 
-/// Comes after all tie keys of agents.
-const LAST_TIE_KEY: TieKey = (u8::MAX, Uuid::max());
-
 /// Sort key within one segment, mapped to ranks; a smaller rank comes first.
 enum SegmentSortKey {
     Score,
@@ -243,22 +239,17 @@ impl SegmentSortKey {
     /// The rank and tie key after which the page continues; `None` if the position has another sort key, so the segment
     /// is read from its beginning.
     fn position_rank(&self, position: &SortPosition) -> tantivy::Result<Option<(u64, TieKey)>> {
+        let key = position.tie_key();
         Ok(match (self, &position.value) {
-            (Self::Score, SortValue::Score(score)) => {
-                Some((rank_from_score(*score), position.tie_key()))
-            }
-            (Self::Time(_), SortValue::Time(time)) => {
-                Some((rank_from_time(*time), position.tie_key()))
-            }
-            (Self::Name(_), SortValue::Name(name)) if name.is_empty() => {
-                Some((0, position.tie_key()))
-            }
+            (Self::Score, SortValue::Score(score)) => Some((rank_from_score(*score), key)),
+            (Self::Time(_), SortValue::Time(time)) => Some((rank_from_time(*time), key)),
+            (Self::Name(_), SortValue::Name(name)) if name.is_empty() => Some((0, key)),
             (Self::Name(None), SortValue::Name(_)) => Some((0, LAST_TIE_KEY)),
             (Self::Name(Some(column)), SortValue::Name(name)) => {
                 use tantivy::columnar::Dictionary;
                 let dictionary: &Dictionary = column.dictionary();
                 match dictionary.term_ord(name)? {
-                    Some(ordinal) => Some((ordinal + 1, position.tie_key())),
+                    Some(ordinal) => Some((ordinal + 1, key)),
                     None => Some((count_smaller_terms(dictionary, name)?, LAST_TIE_KEY)),
                 }
             }

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use a2a_registry_domain::endpoint::EndpointState;
 use tantivy::columnar::Column;
 use tantivy::{DocId, SegmentReader};
+use uuid::Uuid;
 
 use super::agent_id_reader::AgentIdReader;
 use super::request::TieKey;
 
 /// Name of the column with the rank by the endpoint.
 pub(super) const TIE_RANK_COLUMN: &str = "tie_rank";
+
+/// Comes after the tie keys of all agents.
+pub(super) const LAST_TIE_KEY: TieKey = (u8::MAX, Uuid::max());
 
 /// Reads the tie keys of a segment's documents.
 pub(super) struct TieReader {

@@ -72,6 +72,11 @@ pub struct DatabaseGauges {
     read_only: Gauge,
 }
 
+fn register_endpoints(registry: &mut Registry) -> Family<EndpointLabels, Gauge> {
+    let help = "Agents with a checked endpoint, by the result of its last check; at most 100,000 are counted";
+    register_metric(registry, "agents_by_endpoint", help)
+}
+
 impl DatabaseGauges {
     pub(super) fn new() -> Self {
         let mut own = Registry::with_prefix(METRIC_PREFIX);
@@ -112,11 +117,7 @@ impl DatabaseGauges {
                 "holds",
                 "Holds on agents that are not retired, by kind; at most 100,000 are counted",
             ),
-            endpoints: register_metric(
-                all,
-                "agents_by_endpoint",
-                "Agents with a checked endpoint, by the result of its last check; at most 100,000 are counted",
-            ),
+            endpoints: register_endpoints(all),
             approvals_ending: register_metric(
                 all,
                 "approvals_ending",
