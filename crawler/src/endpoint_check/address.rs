@@ -5,6 +5,7 @@ use serde_json::json;
 use url::Url;
 
 use super::ABSENT_TASK_ID;
+use crate::fetch::EndpointRequest;
 
 named_enum! {
     /// The form in which an agent is asked: a protocol binding of one generation of the protocol. The first one that a
@@ -178,18 +179,6 @@ impl EndpointAddress {
             .to_string()
             .into_bytes()
     }
-}
-
-/// The request of a check.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EndpointRequest {
-    pub url: Url,
-    /// The body of a POST; `None` for a GET.
-    pub body: Option<Vec<u8>>,
-    /// Whether the request names version 1.0 of the protocol; without a version it counts as 0.3 (1.0 section 3.6).
-    pub is_v1: bool,
-    /// Whether it is a gRPC call, which needs HTTP/2.
-    pub is_grpc: bool,
 }
 
 /// The address of a gRPC server. A bare `host:port` means TLS.

@@ -16,15 +16,13 @@ use time::OffsetDateTime;
 use crate::AttemptOutcome;
 use crate::fetch::{FetchError, Fetcher, parse_retry_after};
 
-pub(crate) use address::EndpointRequest;
 pub use address::{EndpointAddress, EndpointForm};
 pub use classification::{Classification, classify_response};
 
+pub use crate::fetch::MAX_ENDPOINT_RESPONSE_BYTES;
+
 /// Id of the task that is asked for: a UUID, because some agents reject any other text, which no agent assigns.
 pub const ABSENT_TASK_ID: &str = "00000000-0000-0000-0000-000000000000";
-
-/// Maximum size in bytes of a response that is read: an error and a task without messages are much smaller.
-pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 named_enum! {
     /// The result of a check in one word.

@@ -6,14 +6,29 @@ use std::pin::Pin;
 use hyper::body::Body as _;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue, TE};
 use reqwest::{RequestBuilder, Response};
+use url::Url;
 
 use super::single_request::{BodyLimits, FetchProgress};
 use super::{FetchError, FetchRecord, Fetcher, HttpResponse, error};
 use crate::AttemptOutcome;
-use crate::endpoint_check::{EndpointRequest, MAX_RESPONSE_BYTES};
 
 const JSON_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const GRPC_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
+
+/// Maximum size in bytes of a response that is read: an error and a task without messages are much smaller.
+pub const MAX_ENDPOINT_RESPONSE_BYTES: usize = 64 * 1024;
+
+/// The request of an endpoint check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EndpointRequest {
+    pub url: Url,
+    /// The body of a POST; `None` for a GET.
+    pub body: Option<Vec<u8>>,
+    /// Whether the request names version 1.0 of the protocol; without a version it counts as 0.3 (1.0 section 3.6).
+    pub is_v1: bool,
+    /// Whether it is a gRPC call, which needs HTTP/2.
+    pub is_grpc: bool,
+}
 
 impl Fetcher {
     /// Sends one request and reads the response with any status, a redirect included. The headers of a gRPC response
@@ -38,8 +53,8 @@ impl Fetcher {
             return read_grpc_response(response, over_tls, progress).await;
         }
         let limits = BodyLimits {
-            success_bytes: MAX_RESPONSE_BYTES,
-            error_bytes: MAX_RESPONSE_BYTES,
+            success_bytes: MAX_ENDPOINT_RESPONSE_BYTES,
+            error_bytes: MAX_ENDPOINT_RESPONSE_BYTES,
         };
         self.read_response(response, limits, over_tls, progress)
             .await
@@ -90,10 +105,10 @@ async fn read_grpc_response(
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let frame = frame.map_err(|error| error::classify_request_error(&error))?;
         match frame.into_data() {
-            Ok(data) if bytes.len() + data.len() > MAX_RESPONSE_BYTES => {
+            Ok(data) if bytes.len() + data.len() > MAX_ENDPOINT_RESPONSE_BYTES => {
                 return Err(FetchError::new(
                     AttemptOutcome::BadBody,
-                    &format!("the body is larger than {MAX_RESPONSE_BYTES} bytes"),
+                    &format!("the body is larger than {MAX_ENDPOINT_RESPONSE_BYTES} bytes"),
                 ));
             }
             Ok(data) => bytes.extend_from_slice(&data),

@@ -32,6 +32,8 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE
 use time::OffsetDateTime;
 use url::Url;
 
+pub(crate) use endpoint_request::EndpointRequest;
+pub use endpoint_request::MAX_ENDPOINT_RESPONSE_BYTES;
 pub use error::FetchError;
 pub use form::{ClientSecretBasic, FormOptions};
 pub use freshness::{

@@ -6,7 +6,7 @@ use a2a_card::{AgentCard, Interface};
 use a2a_crawler::endpoint_check::EndpointVerdict::{
     Answers, DoesNotAnswer, NeedsCredentials, NotA2a, NotChecked, Unclear,
 };
-use a2a_crawler::endpoint_check::{EndpointAddress, EndpointCheck, MAX_RESPONSE_BYTES};
+use a2a_crawler::endpoint_check::{EndpointAddress, EndpointCheck, MAX_ENDPOINT_RESPONSE_BYTES};
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
 use hyper::body::Bytes;
 use hyper::{HeaderMap, Response};
@@ -79,7 +79,7 @@ async fn a_post_calls_get_task_and_sends_no_message() {
 async fn servers_that_are_no_agents_are_told_apart() {
     let web_page = ScriptedReply::new(200, "content-type: text/html\r\n", "<!doctype html>");
     let login = ScriptedReply::new(401, "www-authenticate: Bearer realm=\"x\"\r\n", "");
-    let too_large = "x".repeat(MAX_RESPONSE_BYTES + 1);
+    let too_large = "x".repeat(MAX_ENDPOINT_RESPONSE_BYTES + 1);
     let hundred_megabytes =
         ScriptedReply::raw("HTTP/1.1 200 X\r\ncontent-length: 104857600\r\n\r\n").then_hang();
     let endless =
@@ -108,7 +108,10 @@ async fn servers_that_are_no_agents_are_told_apart() {
                 found.reason
             );
             assert_eq!(server.requests().len(), 1, "{reply:?} {binding}");
-            assert!(server.written() < 10 * MAX_RESPONSE_BYTES * 16, "{reply:?}");
+            assert!(
+                server.written() < 10 * MAX_ENDPOINT_RESPONSE_BYTES * 16,
+                "{reply:?}"
+            );
         }
     }
 }

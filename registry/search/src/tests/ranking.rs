@@ -77,7 +77,7 @@ fn of_equally_relevant_agents_those_that_answer_come_first() {
     let agents = states
         .iter()
         .zip(1..)
-        .map(|(state, number)| with(agent(number, "Cheap flight"), Facet::Endpoint, &[state]));
+        .map(|(state, number)| with(agent(number, "Cheap flight"), Facet::Endpoint, &[*state]));
     let index = built(dir.path(), agents.collect());
     let mut request = text("cheap flight");
     let mut whole = ids(&index.search(&request).unwrap());
