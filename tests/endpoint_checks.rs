@@ -14,6 +14,7 @@ use a2a_registry_core::endpoints::assignment::{
 use a2a_registry_core::endpoints::check::{
     HostCheckProgress, check_leased_host, end_host_lease, lease_due_endpoint_host,
 };
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_store::endpoint_checks::{
@@ -23,6 +24,7 @@ use a2a_registry_store::events::events_after;
 use serde_json::json;
 use time::Duration;
 
+use crate::policies::put_policies;
 use crate::support::both_databases;
 use crate::support::in_process_registry::{InProcessRegistry, OriginResponse};
 use crate::support::origin::{Origin, OriginReply};
@@ -35,6 +37,7 @@ both_databases!(
     history_ends_after_ninety_days,
     nothing_is_recorded_while_the_breaker_is_open,
     an_event_is_written_only_when_the_word_changes,
+    a_policy_follows_the_word,
     checks_that_are_turned_off_leave_no_result
 );
 
@@ -379,6 +382,34 @@ async fn an_event_is_written_only_when_the_word_changes(url: &str) {
     assert_eq!(third.endpoint, EndpointState::DoesNotAnswer);
     assert_eq!(third.endpoint_answered_at, second.endpoint_answered_at);
     registry.assert_index_matches_database().await;
+}
+
+/// A policy that permits agents that answer permits one from the check on that says so, and no longer than that.
+async fn a_policy_follows_the_word(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    let answering =
+        "permit (principal, action, resource) when { resource.endpoint == \"answers\" };";
+    put_policies(&registry, &[("answering", answering)]).await;
+    registry.catch_up().await;
+    let nobody = Caller::default();
+    let found = async || {
+        let query = SearchQuery::default();
+        registry.search_all(&nobody, &query).await.agents.len()
+    };
+    assert_eq!(found().await, 0);
+    make_due_checks(&registry).await;
+    registry.catch_up().await;
+    assert_eq!(found().await, 1);
+    server.set_reply("/rpc", OriginReply::status(502));
+    registry.advance(Duration::days(1));
+    make_due_checks(&registry).await;
+    // It is hidden from the result on, before the index has applied its event.
+    assert_eq!(found().await, 0);
+    registry.catch_up().await;
+    assert_eq!(found().await, 0);
 }
 
 async fn checks_that_are_turned_off_leave_no_result(url: &str) {

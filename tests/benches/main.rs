@@ -41,8 +41,8 @@ mod search;
 mod talk;
 mod virtual_crawl;
 
-const NAMES: &str = "cards, crawl, dialects, endpoints, engines, figures, hidden, living, meaning, policies, registration, relevance, rules, \
-                     search, talk, virtual_crawl";
+const NAMES: &str = "cards, crawl, dialects, endpoints, engines, figures, hidden, living, meaning, policies, \
+                     registration, relevance, rules, search, talk, virtual_crawl";
 
 fn main() {
     // Cargo adds `--bench`.

@@ -120,8 +120,8 @@ pub struct SearchQuery {
     pub understand: Option<bool>,
     /// Members of each hit, separated by commas or repeated, besides its `id`; by default `urn`, `name`,
     /// `description`, `version`, `provider`, `domain`, `interfaces`, `skills` (ids and names), `skills_total`,
-    /// `shortened`, `tags`, `auth`, `trust`, `lifecycle`, `deprecation`, `visibility`, `liveness`, `endpoint`, `score`,
-    /// `weak`, `matched_skills` and `duplicates`. Shown only if named: `skills.description`, `skills.tags`,
+    /// `shortened`, `tags`, `auth`, `trust`, `lifecycle`, `deprecation`, `visibility`, `liveness`, `endpoint`,
+    /// `score`, `weak`, `matched_skills` and `duplicates`. Shown only if named: `skills.description`, `skills.tags`,
     /// `capabilities`, `labels`, `card_digest`, `links`, `highlights`, `explain` (as with `explain=true`) and
     /// `explain.summary` (its sentences alone).
     pub fields: Vec<String>,

@@ -21,8 +21,8 @@ text_enum! {
 }
 
 impl EndpointState {
-    /// The order of agents that are equally relevant, the first ones lowest: those that respond, those of which nothing
-    /// is known, then the others.
+    /// The order of agents that are equally relevant, the first ones lowest: those that respond, those of which
+    /// nothing is known, then the others.
     pub const fn tie_rank(self) -> u8 {
         match self {
             Self::Answers | Self::NeedsCredentials => 0,

@@ -236,8 +236,8 @@ impl SegmentSortKey {
         }
     }
 
-    /// The rank and tie key after which the page continues; `None` if the position has another sort key, so the segment
-    /// is read from its beginning.
+    /// The rank and tie key after which the page continues; `None` if the position has another sort key, so the
+    /// segment is read from its beginning.
     fn position_rank(&self, position: &SortPosition) -> tantivy::Result<Option<(u64, TieKey)>> {
         let key = position.tie_key();
         Ok(match (self, &position.value) {

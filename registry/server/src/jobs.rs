@@ -1,5 +1,5 @@
-//! Background jobs of a process: crawling, proof checks, endpoint checks, decisions by changed rules, indexing, upkeep,
-//! embedding and approval terms.
+//! Background jobs of a process: crawling, proof checks, endpoint checks, decisions by changed rules, indexing,
+//! upkeep, embedding and approval terms.
 
 use std::sync::Arc;
 use std::time::Duration;

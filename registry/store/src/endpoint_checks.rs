@@ -252,7 +252,8 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Takes their addresses away from agents whose cards are erased, and deletes the addresses that no other agent has.
+    /// Takes their addresses away from agents whose cards are erased, and deletes the addresses that no other agent
+    /// has.
     pub(super) async fn erase_endpoint_checks(&self, agents: &[Uuid]) -> Result<(), StoreError> {
         use agent::Column as C;
         let checks: Vec<i64> = agent::Entity::find()

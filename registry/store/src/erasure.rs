@@ -37,9 +37,9 @@ pub async fn agents_by_domain_name(
 }
 
 impl WriteTransaction {
-    /// Deletes the versions, vectors and endpoint checks of these agents, and the bytes that no other agent has. The caller has locked
-    /// the agents and appends its events afterwards: this waits for writes that store the same bytes, and those wait
-    /// for the end of the append.
+    /// Deletes the versions, vectors and endpoint checks of these agents, and the bytes that no other agent has. The
+    /// caller has locked the agents and appends its events afterwards: this waits for writes that store the same
+    /// bytes, and those wait for the end of the append.
     pub async fn erase_agent_content(&self, agents: &[Uuid]) -> Result<ErasedContent, StoreError> {
         self.pending_changes.mark_agents(agents);
         let mut erased = ErasedContent::default();

@@ -344,7 +344,7 @@ impl<'a> ChangeSet<'a> {
         self.put_agent(&state.agent);
     }
 
-    /// Clears the versions of an agent and the result of its endpoint check, because they are erased, without an event.
+    /// Clears the versions of an agent and the result of its endpoint check, without an event: they are erased.
     pub fn clear_agent_versions(&mut self, agent: &agent::Model) {
         let row = self.agents.entry(agent.id).or_insert_with(|| agent.clone());
         row.approved_version = None;

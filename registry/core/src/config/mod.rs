@@ -31,8 +31,8 @@ pub use reload::ActiveConfig;
 pub use secret::{DatabaseUrl, Secret};
 pub use secret_file::read_secret_file;
 pub use sections::{
-    AllowPorts, CheckEndpoints, Config, CrawlerConfig, DecidersConfig, GovernanceConfig, LimitsConfig, LogConfig,
-    LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS, RegistrationAccess, SearchConfig,
-    ServerConfig, SqliteSynchronousMode, StoreConfig,
+    AllowPorts, CheckEndpoints, Config, CrawlerConfig, DecidersConfig, GovernanceConfig,
+    LimitsConfig, LogConfig, LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS,
+    RegistrationAccess, SearchConfig, ServerConfig, SqliteSynchronousMode, StoreConfig,
 };
 pub use traces::TracingConfig;

@@ -126,7 +126,10 @@ async fn check_host(
         log_failure("an endpoint check failed; it is repeated later", error);
     }
     if let Err(error) = end_host_lease(&context, &leased.host, progress).await {
-        log_failure("the lease of an endpoint check could not be ended; it expires", &error);
+        log_failure(
+            "the lease of an endpoint check could not be ended; it expires",
+            &error,
+        );
     }
 }
 
