@@ -84,10 +84,10 @@ pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> 
         return Ok(false);
     }
     let write = store.begin_write().await?;
-    // Held until the end, so that processes take turns.
+    // Held until the end, so that processes take turns, and no request for a new scan is overwritten.
     let seq = settings::lock_setting(&write, SEQ_SETTING).await?;
     let seq: i64 = seq.and_then(|seq| seq.parse().ok()).unwrap_or(highest);
-    let scan = settings::setting_value(&write, ENDPOINT_SCAN_SETTING).await?;
+    let scan = settings::lock_setting(&write, ENDPOINT_SCAN_SETTING).await?;
     let scan = ScanPosition::parse(&scan.unwrap_or_default());
     let rows = events::events_after(&write, seq, EVENT_BATCH).await?;
     let mut batch = AgentBatch::from_events(&write, &rows).await?;

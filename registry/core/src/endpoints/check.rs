@@ -217,6 +217,10 @@ async fn is_still_permitted(context: &AppContext, check: &endpoint_check::Model)
         let rows = agents_by_endpoint_check(store, check.id, None, AGENT_PAGE).await?;
         let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
         if ids.is_empty() {
+            // Otherwise it would stay due for ever.
+            let write = store.begin_write().await?;
+            write.delete_unused_endpoint_checks(&[check.id]).await?;
+            write.commit().await?;
             return Ok(false);
         }
         let selected = select_endpoints(context, store, rows).await?;
