@@ -42,6 +42,8 @@ mod demo;
 mod deprecation;
 mod descriptors;
 mod duplicates;
+mod endpoint_agents;
+mod endpoint_checks;
 mod erasure;
 mod events;
 mod export_import;

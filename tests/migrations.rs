@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
     a2a_task, account, account_group, agent, agent_report, agent_vectors, break_glass, card_body,
-    challenge, collection, decision, domain, dry_run_change, embedding_model, enrolled_key, event,
-    feed, fetch_attempt, group_member, hold, identity, owner_fingerprint, pace, peer_candidate,
-    policy_set, proof, proof_check, review, review_approval, review_comment, saved_search,
-    schema_compatibility, session, setting, source, source_credential, source_day,
-    source_registrant, token, used_sign_in_attempt, version, version_source, waiver,
+    challenge, collection, decision, domain, dry_run_change, embedding_model, endpoint_check,
+    endpoint_day, endpoint_host, endpoint_permission, enrolled_key, event, feed, fetch_attempt,
+    group_member, hold, identity, owner_fingerprint, pace, peer_candidate, policy_set, proof,
+    proof_check, review, review_approval, review_comment, saved_search, schema_compatibility,
+    session, setting, source, source_credential, source_day, source_registrant, token,
+    used_sign_in_attempt, version, version_source, waiver,
 };
 use a2a_registry_store::{Executor as _, Store};
 use futures::future::join_all;
@@ -319,6 +320,10 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<embedding_model::Entity>(&connection, &mut tables).await;
     entity::<agent_vectors::Entity>(&connection, &mut tables).await;
     entity::<schema_compatibility::Entity>(&connection, &mut tables).await;
+    entity::<endpoint_host::Entity>(&connection, &mut tables).await;
+    entity::<endpoint_check::Entity>(&connection, &mut tables).await;
+    entity::<endpoint_day::Entity>(&connection, &mut tables).await;
+    entity::<endpoint_permission::Entity>(&connection, &mut tables).await;
     assert!(tables.is_empty(), "tables without an entity: {tables:?}");
 }
 

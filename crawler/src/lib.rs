@@ -4,8 +4,9 @@
 //! reads lists of agents, [`challenge`] checks proofs of control over a domain. [`schedule`] computes when a source is
 //! due, [`visit_calendar`] and [`crawl_rate`] spread visits evenly, [`liveness`] derives whether a card is reachable,
 //! [`circuit_breaker`] suspends that during an outage of our own, [`descriptors`] says how many file descriptors a
-//! visit uses, [`foreign_text`] makes text of others safe to display, [`trace_spans`] names the spans for traces, and
-//! [`worker`] runs the visits. The program that stores the sources implements [`CrawlFrontier`] and [`OutcomeSink`].
+//! visit uses, [`endpoint_check`] asks agents whether they answer, [`foreign_text`] makes text of others safe to
+//! display, [`trace_spans`] names the spans for traces, and [`worker`] runs the visits. The program that stores the
+//! sources implements [`CrawlFrontier`] and [`OutcomeSink`].
 //!
 //! `robots.txt` is not read: every URL was registered, is a well-known path or is an entry of a catalog. The owner of
 //! a domain opts out with a DNS record (`policy=none`, see [`challenge::dns_persistent`]).
@@ -20,6 +21,7 @@ mod clock;
 pub mod crawl_rate;
 pub mod descriptors;
 pub mod dns;
+pub mod endpoint_check;
 pub mod fetch;
 pub mod foreign_text;
 pub mod guard;

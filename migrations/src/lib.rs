@@ -22,6 +22,7 @@ mod m0010_peer_candidates;
 mod m0011_schema_compatibility;
 mod m0012_authority_urns;
 mod m0013_source_credentials;
+mod m0014_endpoint_checks;
 mod new_table;
 
 pub use compatible_migration::CompatibleMigration;
@@ -69,6 +70,10 @@ impl MigratorTrait for Migrator {
                     "m0013_source_credentials",
                     m0013_source_credentials::source_credential_migration_tables,
                 ),
+                min_version: "0.1.0",
+            }),
+            Box::new(CompatibleMigration {
+                migration: Box::new(m0014_endpoint_checks::EndpointChecksMigration),
                 min_version: "0.1.0",
             }),
         ]

@@ -21,6 +21,7 @@ mod bench_registry;
 mod cards;
 mod crawl;
 mod dialects;
+mod endpoints;
 mod engines;
 mod figures;
 mod full_text;
@@ -40,8 +41,8 @@ mod search;
 mod talk;
 mod virtual_crawl;
 
-const NAMES: &str = "cards, crawl, dialects, engines, figures, hidden, living, meaning, policies, registration, relevance, rules, \
-                     search, talk, virtual_crawl";
+const NAMES: &str = "cards, crawl, dialects, endpoints, engines, figures, hidden, living, meaning, policies, \
+                     registration, relevance, rules, search, talk, virtual_crawl";
 
 fn main() {
     // Cargo adds `--bench`.
@@ -70,6 +71,7 @@ fn run(name: &str) {
             "cards" => cards::run().await,
             "crawl" => crawl::run().await,
             "dialects" => dialects::run().await,
+            "endpoints" => endpoints::run().await,
             "engines" => engines::run().await,
             "hidden" => hidden::run().await,
             "living" => living::run().await,

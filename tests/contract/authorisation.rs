@@ -109,6 +109,7 @@ const TABLE: &[(&str, ExpectedResponses)] = &[
     ("agent_versions", ANYONE),
     ("agent_diff", ANYONE),
     ("agent_findings", ANYONE),
+    ("agent_endpoint", ANYONE),
     ("agent_similar", ANYONE),
     ("agent_suspend", CURATORS),
     ("agent_recertify", CURATORS),
@@ -127,6 +128,8 @@ const TABLE: &[(&str, ExpectedResponses)] = &[
     ("domain_vouch", ADMINS),
     ("owner_vouch_set", ADMINS),
     ("owner_vouch_end", ADMINS),
+    ("endpoint_vouch_set", ADMINS),
+    ("endpoint_vouch_end", ADMINS),
     // An address on loopback has no name to prove.
     (
         "domain_verify",
@@ -442,6 +445,7 @@ impl TargetFactory<'_> {
             | "agent_deprecate"
             | "agent_retire"
             | "domain_vouch"
+            | "endpoint_vouch_set"
             | "domain_new_generation"
             | "domain_erase" => body = Some(act),
             "agent_patch" => body = Some(json!({"visibility": "public"})),
@@ -465,6 +469,12 @@ impl TargetFactory<'_> {
                 let content = json!({"account": "publisher", "reason": "a test"});
                 let put = self.served.admin_request(reqwest::Method::PUT, &path);
                 assert_eq!(put.json(&content).send().await.unwrap().status(), 200);
+            }
+            "endpoint_vouch_end" => {
+                let path = format!("/v1/domains/{}/endpoint-vouch", parameters[1].1);
+                let put = self.served.admin_request(reqwest::Method::PUT, &path);
+                let put = put.json(&json!({"reason": "a test"}));
+                assert_eq!(put.send().await.unwrap().status(), 200);
             }
             "key_enrol" => {
                 parameters.push(("kid", "k1".to_owned()));

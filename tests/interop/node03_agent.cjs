@@ -73,6 +73,7 @@ const echo = {
     const { parts } = context.userMessage;
     const isText = (part) => part.kind === 'text';
     const text = parts.filter(isText).map((part) => part.text).join(' ');
+    console.log(`MESSAGE ${text}`);
     const work = new Work(context, bus);
     const begun = context.task !== undefined;
     if (!begun && !['ask me', 'give it back', 'work for ever', 'work in pieces'].includes(text)) {

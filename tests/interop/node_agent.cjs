@@ -95,6 +95,7 @@ const echo = {
     const isText = (part) => part.content?.$case === 'text';
     const { parts } = context.userMessage;
     const text = parts.filter(isText).map((part) => part.content.value).join(' ');
+    console.log(`MESSAGE ${text}`);
     const work = new Work(context, bus);
     const begun = context.task !== undefined;
     if (!begun && !['ask me', 'give it back', 'work for ever', 'work in pieces'].includes(text)) {

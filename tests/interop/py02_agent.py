@@ -19,6 +19,7 @@ class Echo(AgentExecutor):
     async def execute(self, context, event_queue):
         text = context.get_user_input()
         answer = f'py02 heard {text}'
+        print(f'MESSAGE {text}', flush=True)
         if not tasks.is_task(context, text):
             await event_queue.enqueue_event(new_agent_text_message(answer))
             return

@@ -16,6 +16,7 @@ class Echo(AgentExecutor):
     async def execute(self, context, event_queue):
         text = context.get_user_input()
         answer = f'py1 heard {text}'
+        print(f'MESSAGE {text}', flush=True)
         if not tasks.is_task(context, text):
             await event_queue.enqueue_event(new_text_message(answer))
             return

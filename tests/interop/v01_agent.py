@@ -66,6 +66,7 @@ def add_artifact(task, parts, index=0, append=False, last=True):
 
 
 async def work(task, parts, text, continued):
+    print(f'MESSAGE {text}', flush=True)
     if continued:
         text = 'continued: ' + text
     if text == 'ask me':

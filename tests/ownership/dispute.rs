@@ -71,6 +71,7 @@ impl DisputedDomain {
         let patch = DomainPatch {
             contact: Some("mailto:ops@rival.example".into()),
             opt_out: None,
+            ..DomainPatch::default()
         };
         let to = Transfer {
             account: "rival".into(),
@@ -260,6 +261,7 @@ async fn a_dispute_outlasts_an_opt_out(url: &str) {
     let set = |opt_out| DomainPatch {
         contact: None,
         opt_out: Some(opt_out),
+        ..DomainPatch::default()
     };
     domain_patch(
         &setup.registry.app,

@@ -424,6 +424,7 @@ async fn two_proofs_are_a_dispute(url: &str) {
     let patch = DomainPatch {
         contact: Some("mailto:ops@acme.example".into()),
         opt_out: None,
+        ..DomainPatch::default()
     };
     let frozen = domain_patch(&setup.registry.app, &acme, DOMAIN, &patch)
         .await

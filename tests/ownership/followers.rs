@@ -168,6 +168,7 @@ async fn a_former_owner_changes_nothing_on_postgres() {
     let patch = DomainPatch {
         contact: Some("mailto:ops@acme.example".into()),
         opt_out: None,
+        ..DomainPatch::default()
     };
     let to = Transfer {
         account: "heir".into(),

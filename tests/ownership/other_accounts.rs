@@ -354,6 +354,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     let contact = DomainPatch {
         contact: Some("mailto:ops@travel.example".into()),
         opt_out: None,
+        ..DomainPatch::default()
     };
     domain_patch(app, &owner, DOMAIN, &contact).await.unwrap();
     setup

@@ -107,6 +107,7 @@ async fn an_owner_manages_its_agents(url: &str) {
     let contact = |text: &str| DomainPatch {
         contact: Some(text.into()),
         opt_out: None,
+        ..DomainPatch::default()
     };
     let act = Act {
         reason: "moved".into(),
@@ -194,6 +195,7 @@ async fn an_owner_opts_out_and_in(url: &str) {
     let set = |opt_out| DomainPatch {
         contact: None,
         opt_out: Some(opt_out),
+        ..DomainPatch::default()
     };
     let app = &setup.registry.app;
     let view = domain_patch(app, &owner, DOMAIN, &set(true)).await.unwrap();

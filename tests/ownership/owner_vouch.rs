@@ -194,6 +194,7 @@ async fn a_vouched_owner_does_what_an_owner_may_and_proves_nothing(url: &str) {
     let contact = DomainPatch {
         contact: Some("mailto:ops@agents-test.com".into()),
         opt_out: None,
+        ..DomainPatch::default()
     };
     domain_patch(app, &acme, HOST, &contact).await.unwrap();
     agent_versions(app, &acme, &id, &Default::default())
@@ -469,6 +470,7 @@ async fn a_vouch_is_for_one_scheme_host_and_port(url: &str) {
     let out = DomainPatch {
         contact: None,
         opt_out: Some(true),
+        ..DomainPatch::default()
     };
     let refused = domain_patch(app, &bert, "10.0.0.3", &out).await;
     assert_eq!(refused.unwrap_err().kind, ErrorKind::Forbidden);
@@ -645,6 +647,7 @@ async fn an_opt_out_and_holds_are_above_the_vouch(url: &str) {
     let back = DomainPatch {
         contact: None,
         opt_out: Some(false),
+        ..DomainPatch::default()
     };
     let refused = domain_patch(app, &acme, HOST, &back).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Conflict);

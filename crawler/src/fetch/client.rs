@@ -54,6 +54,24 @@ impl ClientParts {
         max_idle: usize,
         idle_timeout: Option<Duration>,
     ) -> Result<reqwest::Client, FetcherError> {
+        self.client_builder(max_idle, idle_timeout)
+            .build()
+            .map_err(|error| FetcherError::Client(error.to_string()))
+    }
+
+    /// A client for one request over HTTP/2, also without TLS, as gRPC wants it.
+    pub(super) fn build_http2_client(&self) -> Result<reqwest::Client, FetcherError> {
+        self.client_builder(0, None)
+            .http2_prior_knowledge()
+            .build()
+            .map_err(|error| FetcherError::Client(error.to_string()))
+    }
+
+    fn client_builder(
+        &self,
+        max_idle: usize,
+        idle_timeout: Option<Duration>,
+    ) -> reqwest::ClientBuilder {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
         reqwest::Client::builder()
@@ -79,8 +97,6 @@ impl ClientParts {
             .http2_max_header_list_size(self.limits.header_bytes)
             .http2_initial_stream_window_size(HTTP2_WINDOW_BYTES)
             .http2_initial_connection_window_size(HTTP2_WINDOW_BYTES)
-            .build()
-            .map_err(|error| FetcherError::Client(error.to_string()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::net::IpAddr;
 
-use rustls::CertificateError;
+use rustls::{AlertDescription, CertificateError};
 
 use super::client::GuardedResolveError;
 use crate::AttemptOutcome;
@@ -28,6 +28,8 @@ pub struct FetchError {
     /// Whether this process caused the failure by running out of file descriptors. If so, the host received no
     /// request.
     pub is_local_failure: bool,
+    /// Whether the server ended the TLS handshake because the client has no certificate.
+    pub wants_client_certificate: bool,
 }
 
 impl FetchError {
@@ -38,6 +40,7 @@ impl FetchError {
             status: None,
             address: None,
             is_local_failure: false,
+            wants_client_certificate: false,
         }
     }
 }
@@ -188,5 +191,11 @@ fn tls_fetch_error(error: &rustls::Error) -> FetchError {
         }
         other => format!("TLS failed: {other}"),
     };
-    FetchError::new(AttemptOutcome::TlsInvalid, &detail)
+    FetchError {
+        wants_client_certificate: matches!(
+            error,
+            rustls::Error::AlertReceived(AlertDescription::CertificateRequired)
+        ),
+        ..FetchError::new(AttemptOutcome::TlsInvalid, &detail)
+    }
 }

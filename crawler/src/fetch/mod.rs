@@ -10,6 +10,7 @@ mod body;
 mod catalog;
 mod client;
 mod credential;
+mod endpoint_request;
 mod error;
 mod form;
 mod freshness;
@@ -37,6 +38,8 @@ use url::Url;
 pub use credential::{
     ClientRegistration, InvalidCredential, MAX_CREDENTIAL_BYTES, SourceCredential,
 };
+pub(crate) use endpoint_request::EndpointRequest;
+pub use endpoint_request::MAX_ENDPOINT_RESPONSE_BYTES;
 pub use error::FetchError;
 pub use form::{ClientSecretBasic, FormOptions};
 pub use freshness::{

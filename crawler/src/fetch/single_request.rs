@@ -18,6 +18,12 @@ pub(super) struct FetchProgress {
     address: Option<IpAddr>,
 }
 
+impl FetchProgress {
+    pub(super) const fn address(&self) -> Option<IpAddr> {
+        self.address
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct FetchStart {
     started_at: OffsetDateTime,

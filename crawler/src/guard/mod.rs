@@ -11,7 +11,7 @@ mod url_normalization;
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use url::{Host, Url};
 
 pub use error::GuardError;
@@ -37,6 +37,19 @@ pub struct GuardConfig {
     pub allow_ports: AllowedPorts,
     /// Networks that are never fetched, whatever else is allowed.
     pub deny_networks: Vec<IpNet>,
+}
+
+impl GuardConfig {
+    /// Permits every network, name and port: for requests that a user makes from a machine of their own.
+    pub fn unrestricted() -> Self {
+        Self {
+            allow_networks: vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())],
+            allow_names: vec!["*".to_owned()],
+            allow_http: true,
+            allow_ports: AllowedPorts::Any,
+            deny_networks: Vec::new(),
+        }
+    }
 }
 
 /// Ports that may be fetched. Port 0 never may.

@@ -7,6 +7,7 @@ mod catalog;
 mod challenge;
 mod connections;
 mod credentials;
+mod endpoint;
 mod get;
 mod hostile;
 mod http2;

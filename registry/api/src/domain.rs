@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::OutcomeProblem;
 use super::SourceCredentialView;
+use super::endpoint::EndpointVouch;
 use super::limits;
 use super::object_list::deserialize_objects;
 
@@ -81,6 +82,14 @@ pub struct DomainView {
     /// Set while an admin vouches for an account as owner of a host that cannot be proved; it proves nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_vouch: Option<OwnerVouch>,
+    /// Set while an admin vouches for the endpoints of this host, which the registry may then check; shown to the same
+    /// callers as `owner`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint_vouch: Option<EndpointVouch>,
+    /// True if the owner has turned off checks of its agents and of endpoints on this host; shown to the same callers
+    /// as `owner`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub endpoint_checks_off: bool,
     /// Contact for problems with the domain; shown to the same callers as `owner`.
     pub contact: Option<String>,
     /// Fingerprint (name servers, TLS key, card keys) of the domain at its last successful check. If all of it
@@ -258,6 +267,9 @@ pub struct DomainPatch {
     /// True to opt out: the domain and its agents are not listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opt_out: Option<bool>,
+    /// False to turn off checks of the domain's agents, and of endpoints on its host; true to permit them again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint_checks: Option<bool>,
 }
 
 /// New owner of a domain.

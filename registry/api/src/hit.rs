@@ -12,6 +12,7 @@ use utoipa::openapi::schema::{Object, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
+use super::endpoint::EndpointSummary;
 use super::summary::{
     Capabilities, Deprecation, HitSkill, Interface, Links, Liveness, Provider, Summary, Trust,
 };
@@ -56,6 +57,8 @@ struct HitMembers {
     visibility: OpenEnum<Visibility>,
     liveness: Liveness,
     #[serde(default)]
+    endpoint: EndpointSummary,
+    #[serde(default)]
     card_digest: String,
     #[serde(default)]
     links: Links,
@@ -95,6 +98,7 @@ impl<'de> Deserialize<'de> for Hit {
                 deprecation: members.deprecation,
                 visibility: members.visibility,
                 liveness: members.liveness,
+                endpoint: members.endpoint,
                 card_digest: members.card_digest,
                 links: members.links,
             },
@@ -170,7 +174,7 @@ pub struct Fragment {
 
 /// The members of a hit, each with whether it is shown by default; those of the agent come first. A name with a dot is
 /// a nested member, shown beside those that are always shown: the id and the name of a skill.
-const HIT_FIELDS: [(&str, bool); 29] = [
+const HIT_FIELDS: [(&str, bool); 30] = [
     (HitFields::ID, true),
     ("urn", true),
     ("name", true),
@@ -193,6 +197,7 @@ const HIT_FIELDS: [(&str, bool); 29] = [
     ("deprecation", true),
     ("visibility", true),
     ("liveness", true),
+    ("endpoint", true),
     ("card_digest", false),
     ("links", false),
     ("score", true),
@@ -209,7 +214,7 @@ const EXPLAIN_FIELDS: [&str; 2] = [HitFields::EXPLAIN, HitFields::EXPLAIN_SUMMAR
 const ALWAYS_SHOWN: [&str; 3] = [HitFields::ID, "skills.id", "skills.name"];
 
 /// The bits of the agent's own fields; those above them are about how it matched.
-const AGENT_BITS: u32 = (1 << 24) - 1;
+const AGENT_BITS: u32 = (1 << 25) - 1;
 
 /// The bits of the fields that are shown by default.
 const DEFAULT_BITS: u32 = {
@@ -372,6 +377,7 @@ mod tests {
             "deprecation": {"message": "Old.", "since": "2026-01-01T00:00:00Z"},
             "visibility": "public",
             "liveness": {"state": "fresh", "last_changed": null},
+            "endpoint": {"state": "answers"},
             "card_digest": "sha256:0",
             "links": {
                 "self": "https://r.example/v1/agents/7", "card": "c", "page": "p", "resolver": "r", "origin": "o",

@@ -1,6 +1,7 @@
 //! The parameters of searches, completions and look-ups.
 
 use a2a_card::named_enum;
+use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::facet::Facet;
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
@@ -88,6 +89,9 @@ pub struct SearchQuery {
     /// Liveness state; by default `fresh` and `stale`.
     #[param(value_type = Vec<LivenessState>, inline)]
     pub liveness: Vec<String>,
+    /// Result of the last check of the agent's endpoint.
+    #[param(value_type = Vec<EndpointState>, inline)]
+    pub endpoint: Vec<String>,
     /// Order of the results: `relevance`, `name`, `updated` or `newest`. Without words in `q`, `relevance` is replaced
     /// by `updated`, which `order` in the response reports.
     #[param(schema_with = sort_schema)]
@@ -116,10 +120,10 @@ pub struct SearchQuery {
     pub understand: Option<bool>,
     /// Members of each hit, separated by commas or repeated, besides its `id`; by default `urn`, `name`,
     /// `description`, `version`, `provider`, `domain`, `interfaces`, `skills` (ids and names), `skills_total`,
-    /// `shortened`, `tags`, `auth`, `trust`, `lifecycle`, `deprecation`, `visibility`, `liveness`, `score`, `weak`,
-    /// `matched_skills` and `duplicates`. Shown only if named: `skills.description`, `skills.tags`, `capabilities`,
-    /// `labels`, `card_digest`, `links`, `highlights`, `explain` (as with `explain=true`) and `explain.summary` (its
-    /// sentences alone).
+    /// `shortened`, `tags`, `auth`, `trust`, `lifecycle`, `deprecation`, `visibility`, `liveness`, `endpoint`,
+    /// `score`, `weak`, `matched_skills` and `duplicates`. Shown only if named: `skills.description`, `skills.tags`,
+    /// `capabilities`, `labels`, `card_digest`, `links`, `highlights`, `explain` (as with `explain=true`) and
+    /// `explain.summary` (its sentences alone).
     pub fields: Vec<String>,
     /// True to explain the scores of the first ten hits of a page.
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
@@ -197,6 +201,7 @@ impl SearchQuery {
             Facet::Liveness => &self.liveness,
             Facet::Signature => &self.signature,
             Facet::Unmanaged => &self.unmanaged,
+            Facet::Endpoint => &self.endpoint,
         }
     }
 }

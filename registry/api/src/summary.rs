@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::endpoint::EndpointSummary;
 use super::limits;
 
 /// Summary of an agent, as lists show it.
@@ -68,6 +69,9 @@ pub struct Summary {
     pub visibility: OpenEnum<Visibility>,
     /// Whether the last fetches of the card succeeded, as of the last change of this entry.
     pub liveness: Liveness,
+    /// Whether the agent itself answers, by the last check of its endpoint.
+    #[serde(default)]
+    pub endpoint: EndpointSummary,
     /// SHA-256 of the served card. A search shows it only if `fields` names it.
     #[serde(default)]
     #[schema(value_type = limits::Digest, required = true)]

@@ -8,13 +8,14 @@ use a2a_registry_api::{
     Account, AccountList, AccountPatch, Act, Agent, AgentPatch, BulkDecision, BulkOutcome,
     BulkRegistration, BulkRegistrationOutcome, Collection, CollectionContent, CollectionList,
     CreatedFeed, CreatedToken, DecisionRequest, Deprecate, Diff, DomainList, DomainPatch,
-    DomainView, DryRun, Erasure, FindingList, Group, GroupList, GroupMembers, Lookup, Me,
-    NewAccount, NewComment, NewGeneration, NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch,
-    NewSourceCredential, NewToken, NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults,
-    PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview, Recrawl, RecrawlAccepted,
-    Registration, ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList,
-    ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList, Similar, SourceCredentialView,
-    TokenList, Transfer, Verification, VersionList, Vouch, Waiting, Waiver, WaiverList,
+    DomainView, DryRun, EndpointView, Erasure, FindingList, Group, GroupList, GroupMembers, Lookup,
+    Me, NewAccount, NewComment, NewEndpointVouch, NewGeneration, NewOwnerVouch, NewPolicies,
+    NewReport, NewSavedSearch, NewSourceCredential, NewToken, NewWaiver, Policies,
+    PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview,
+    Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment, ReviewDecision,
+    ReviewDetail, ReviewList, ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList,
+    Similar, SourceCredentialView, TokenList, Transfer, Verification, VersionList, Vouch, Waiting,
+    Waiver, WaiverList,
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -74,6 +75,8 @@ calls! {
     vouch[name: &str](Vouch): Post "/v1/domains/{name}:vouch" => DomainView;
     vouch_for_owner[name: &str](NewOwnerVouch): Put "/v1/domains/{name}/owner-vouch" => DomainView;
     end_owner_vouch[name: &str]: Delete "/v1/domains/{name}/owner-vouch";
+    vouch_for_endpoints[name: &str](NewEndpointVouch): Put "/v1/domains/{name}/endpoint-vouch" => DomainView;
+    end_endpoint_vouch[name: &str]: Delete "/v1/domains/{name}/endpoint-vouch";
     verify[name: &str](Value): Post "/v1/domains/{name}:verify" => Verification;
     transfer[name: &str](Transfer): Post "/v1/domains/{name}:transfer" => DomainView;
     enrol_key[name: &str, kid: &str](Value): Put "/v1/domains/{name}/keys/{kid}" => DomainView;
@@ -88,6 +91,7 @@ calls! {
     diff[id: Uuid]([(&str, Option<&str>)]): Get "/v1/agents/{id}/diff" => Diff;
     similar[id: Uuid]: Get "/v1/agents/{id}/similar" => Similar;
     findings[id: Uuid]: Get "/v1/agents/{id}/findings" => FindingList;
+    endpoint[id: Uuid]: Get "/v1/agents/{id}/endpoint" => EndpointView;
     patch_agent[id: Uuid](AgentPatch): Patch "/v1/agents/{id}" => Agent;
     act[id: Uuid, verb: &str](Act): Post "/v1/agents/{id}:{verb}" => Agent;
     recertify[id: Uuid](Act): Post "/v1/agents/{id}:recertify" => Review;

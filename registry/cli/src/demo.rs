@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use a2a_crawler::SystemClock;
 use a2a_registry_api::search_query::SearchQuery;
-use a2a_registry_api::{AgentList, Registration};
+use a2a_registry_api::{AgentList, NewEndpointVouch, Registration};
 use a2a_registry_core::config::{
-    AllowPorts, Config, LogConfig, RegistrationAccess as RegistrationPolicy,
+    AllowPorts, CheckEndpoints, Config, LogConfig, RegistrationAccess as RegistrationPolicy,
 };
 use a2a_registry_core::embeddings::models::NO_MODEL;
 use a2a_registry_demo::{SampleAgent, SampleAgents, start_sample_agents};
@@ -107,6 +107,7 @@ fn allow_local_agents(config: &mut Config) -> Result<(), CommandError> {
     config.crawler.allow_ports = AllowPorts::Word("any".to_owned());
     config.governance.registration = RegistrationPolicy::Token;
     config.governance.approve_all = true;
+    config.crawler.check_endpoints = CheckEndpoints::Vouched;
     Ok(())
 }
 
@@ -222,6 +223,12 @@ async fn register_sample(client: &Client, agent: &SampleAgent) -> Result<Uuid, C
         approve: false,
     };
     let registered = client.register(&registration).await?.value;
+    let vouch = NewEndpointVouch {
+        reason: "a sample agent on this machine".to_owned(),
+    };
+    client
+        .vouch_for_endpoints(&registered.domain, &vouch)
+        .await?;
     let query = SearchQuery {
         domain: vec![registered.domain.clone()],
         ..SearchQuery::default()

@@ -37,7 +37,7 @@ pub enum DomainCommand {
     },
     /// List registered domains
     List(PageArgs),
-    /// Vouch for a host as its operator, for a registrant of it, or for an account as its owner
+    /// Vouch for a host as its operator, for a registrant of it, for an account as its owner, or for its endpoints
     Vouch(VouchArgs),
     /// Crawl a domain as soon as possible
     Recrawl {
@@ -100,16 +100,19 @@ pub enum DomainCommand {
     /// Set, show or remove credentials with which the registry fetches sources that are not public
     #[command(subcommand)]
     Credential(CredentialCommand),
-    /// Change a domain's contact, or whether it is listed
+    /// Change a domain's contact, whether it is listed, or whether its endpoints are checked
     Set {
         #[command(flatten)]
         name: DomainArg,
         /// Contact for problems, a mailto: or https: URL; empty to remove it
-        #[arg(long, value_name = "URL", required_unless_present = "opt_out")]
+        #[arg(long, value_name = "URL", required_unless_present_any = ["opt_out", "endpoint_checks"])]
         contact: Option<String>,
         /// True to opt out: the domain and its agents are not listed
         #[arg(long, value_name = "BOOL")]
         opt_out: Option<bool>,
+        /// False to turn off checks of the domain's agents, and of endpoints on its host
+        #[arg(long, value_name = "BOOL")]
+        endpoint_checks: Option<bool>,
     },
 }
 
@@ -168,10 +171,12 @@ pub async fn run_domain(
             name,
             contact,
             opt_out,
+            endpoint_checks,
         } => {
             let patch = DomainPatch {
                 contact: contact.clone(),
                 opt_out: *opt_out,
+                endpoint_checks: *endpoint_checks,
             };
             let reply = client.patch_domain(&name.domain, &patch).await?;
             console.print_result(&reply, || print_domain(console, &reply.value, false))

@@ -11,6 +11,7 @@ mod agent_credentials;
 mod agent_resolution;
 mod api_operations;
 mod backup;
+mod check;
 mod client;
 mod client_error;
 mod collection;
@@ -140,6 +141,8 @@ enum Command {
     Search(Box<search::SearchArgs>),
     /// Show an agent, its card, its versions, its findings, or what changed
     Show(show::ShowArgs),
+    /// Ask an agent directly whether it answers, without sending a message
+    Check(check::CheckArgs),
     /// Send a text to an agent and print its answer
     Send(Box<send::SendArgs>),
     /// Show, list, cancel or follow tasks of an agent
@@ -308,6 +311,7 @@ async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
         Command::Domain(command) => domain::run_domain(&command, &client()?, console).await,
         Command::Search(arguments) => search::run_search(&arguments, &client()?, console).await,
         Command::Show(arguments) => show::run_show(&arguments, &client()?, console).await,
+        Command::Check(arguments) => check::run_check(&arguments, &client()?, console).await,
         Command::Send(arguments) => send::run_send(&arguments, &client()?, console).await,
         Command::Mcp(arguments) => mcp::run_mcp(&arguments, client()?).await,
         Command::Credentials(command) => {

@@ -62,6 +62,9 @@ pub struct SearchArgs {
     /// fresh, stale or gone; fresh and stale by default
     #[arg(long, value_name = "STATE")]
     liveness: Vec<String>,
+    /// Whether the agent answers: answers, needs_credentials, not_a2a, unclear, does_not_answer or not_checked
+    #[arg(long, value_name = "STATE")]
+    endpoint: Vec<String>,
     /// Result of the signature check: unsigned, valid, untrusted, invalid or unknown
     #[arg(long, value_name = "STATE")]
     signature: Vec<String>,
@@ -135,6 +138,7 @@ impl SearchArgs {
             label: self.label.clone(),
             lifecycle: self.lifecycle.clone(),
             liveness: self.liveness.clone(),
+            endpoint: self.endpoint.clone(),
             signature: self.signature.clone(),
             collection: self.collection.clone(),
             unmanaged: self

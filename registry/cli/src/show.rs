@@ -2,8 +2,10 @@
 
 use a2a_card::ConversionTarget;
 use a2a_registry_api::{
-    Agent, BreakGlass, Decision, Diff, Duplicates, FindingView, Hit, Similar, Summary,
+    Agent, BreakGlass, Decision, Diff, Duplicates, EndpointDetails, FindingView, Hit, Similar,
+    Summary,
 };
+use a2a_registry_domain::endpoint::EndpointState;
 use clap::Args;
 use uuid::Uuid;
 
@@ -107,8 +109,40 @@ pub async fn run_show(arguments: &ShowArgs, client: &Client, console: &Console) 
         console.print_result(&reply, || print_card_diff(console, &reply.value))
     } else {
         let reply = client.agent(id).await?;
-        console.print_result(&reply, || print_agent(console, &reply.value))
+        // The details are only for the owner, curators and auditors.
+        let is_checked = reply.value.hit.summary.endpoint.state != EndpointState::NotChecked;
+        let checks = match is_checked && !console.json {
+            true => client.endpoint(id).await?.value.details,
+            false => None,
+        };
+        console.print_result(&reply, || {
+            print_agent(console, &reply.value)?;
+            let lines = checks.iter().flat_map(endpoint_lines);
+            lines
+                .into_iter()
+                .try_for_each(|line| console.print_line(&line))
+        })
     }
+}
+
+/// The last check of an agent's endpoint, and its history.
+fn endpoint_lines(checks: &EndpointDetails) -> Vec<String> {
+    let elapsed = checks.elapsed_ms.map(|ms| format!(", {ms} ms"));
+    let scheme = checks
+        .auth_scheme
+        .as_ref()
+        .map(|scheme| format!(" Scheme: {scheme}."));
+    vec![
+        format!(
+            "endpoint check at {} ({}){}: {}{}",
+            checks.url,
+            checks.binding,
+            elapsed.unwrap_or_default(),
+            checks.reason.as_deref().unwrap_or("not made yet"),
+            scheme.unwrap_or_default()
+        ),
+        format!("endpoint history: {}", checks.history_sentence()),
+    ]
 }
 
 /// Reports the losses of a conversion on standard error, so that standard output is only the card.
@@ -380,6 +414,7 @@ fn agent_fields(agent: &Agent) -> Vec<(&'static str, String)> {
         ("deprecated", deprecation.unwrap_or_default()),
         ("visibility", summary.visibility.to_string()),
         ("liveness", liveness),
+        ("endpoint", summary.endpoint.text()),
         ("last seen", time_text(summary.liveness.last_seen)),
         ("changed", time_text(summary.liveness.last_changed)),
         ("trust", format_trust(summary)),

@@ -87,6 +87,8 @@ pub struct JobSignals {
     pub foreign_visits: Notify,
     /// A check of a domain's proofs may have become due.
     pub checks: Notify,
+    /// A check of an endpoint may have become due.
+    pub endpoints: Notify,
     /// Another process may have appended an event.
     pub foreign_events: Notify,
     /// The number of the last event appended by this process.

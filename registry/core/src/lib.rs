@@ -18,6 +18,7 @@ pub mod data_dir;
 pub mod database_health;
 pub mod domains;
 pub mod embeddings;
+pub mod endpoints;
 pub mod entity_tag;
 pub mod error;
 pub mod events;

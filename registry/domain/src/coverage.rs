@@ -83,6 +83,12 @@ pub struct DomainCoverageFacts {
 }
 
 impl DomainCoverageFacts {
+    /// Whether an origin belongs to the owner of the domain: it is the domain, a host that the same account has
+    /// proved, or a host that the owner's record covers.
+    pub fn covers_origin(&self, origin: &str) -> bool {
+        is_same_owner_origin(self, origin)
+    }
+
     /// Whether an origin is the domain itself, as registered or over TLS.
     fn has_origin(&self, origin: &str) -> bool {
         let over_tls = |origin: &str| origin.strip_prefix("https://") == Some(self.name.as_str());

@@ -13,6 +13,9 @@ text_enum! {
         DomainOwnerVouched = "domain.owner_vouched",
         /// Such a vouch ended: it expired, was revoked, or the host was proved.
         DomainOwnerVouchEnded = "domain.owner_vouch_ended",
+        /// An admin permitted checks of the endpoints of a host.
+        DomainEndpointsVouched = "domain.endpoints_vouched",
+        DomainEndpointsVouchEnded = "domain.endpoints_vouch_ended",
         DomainProved = "domain.proved",
         DomainProofEnded = "domain.proof_ended",
         /// A domain's state or owner has changed: verified, lapsed, disputed, opted out.
@@ -51,6 +54,8 @@ text_enum! {
         AgentRetired = "agent.retired",
         /// The card became reachable or unreachable.
         AgentLiveness = "agent.liveness",
+        /// The result of the checks of the agent's endpoint changed.
+        AgentEndpoint = "agent.endpoint",
         /// Data shown with an agent changed outside its card: one of its sources, or its domain's proofs.
         AgentUpdated = "agent.updated",
         /// A stored card was processed again with another result.
@@ -109,6 +114,7 @@ impl EventKind {
                 | Self::AgentChanged
                 | Self::AgentForeignKeys
                 | Self::AgentLiveness
+                | Self::AgentEndpoint
                 | Self::AgentUpdated
                 | Self::AgentDerived
                 | Self::AgentDamagedCard

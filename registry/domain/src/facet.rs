@@ -3,6 +3,7 @@
 use std::ops::{Index, IndexMut};
 use std::str::FromStr;
 
+use super::endpoint::EndpointState;
 use super::lifecycle::{LivenessState, ShownLifecycle};
 use super::signature::SignatureState;
 use super::text_enum::text_enum;
@@ -40,6 +41,8 @@ text_enum! {
         Signature = "signature",
         /// Whether the agent has neither an owner nor a sponsor: `true` or `false`.
         Unmanaged = "unmanaged",
+        /// The result of the last check of the agent's endpoint.
+        Endpoint = "endpoint",
     }
 }
 
@@ -55,6 +58,7 @@ impl Facet {
             Self::Lifecycle => validate_enum_values::<ShownLifecycle>(filter_values),
             Self::Liveness => validate_enum_values::<LivenessState>(filter_values),
             Self::Signature => validate_enum_values::<SignatureState>(filter_values),
+            Self::Endpoint => validate_enum_values::<EndpointState>(filter_values),
             Self::Unmanaged => match filter_values
                 .iter()
                 .all(|one| one == "true" || one == "false")
@@ -237,6 +241,7 @@ mod tests {
             Facet::Liveness,
             Facet::Signature,
             Facet::Unmanaged,
+            Facet::Endpoint,
             Facet::Trust,
         ] {
             assert_eq!(found(facet, &[]), Ok(Vec::new()));

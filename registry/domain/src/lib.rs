@@ -3,6 +3,7 @@
 
 pub mod admission_rules;
 pub mod coverage;
+pub mod endpoint;
 pub mod event;
 pub mod facet;
 pub mod identifiers;

@@ -37,6 +37,13 @@ impl Timestamp {
             .unwrap_or_else(|_| self.0.to_string())
     }
 
+    /// The day in UTC, as in `2026-01-31`.
+    pub fn day_text(self) -> String {
+        let mut text = self.to_rfc3339();
+        text.truncate(10);
+        text
+    }
+
     /// `2026-01-31 12:00:00 UTC`, for people.
     pub fn to_readable(self) -> String {
         let exact = self.to_rfc3339();

@@ -46,6 +46,7 @@ pub struct AgentAttributes {
     pub addresses_model: bool,
     pub lifecycle: String,
     pub liveness: String,
+    pub endpoint: String,
     pub owner_present: bool,
     pub sponsor_present: bool,
     pub visibility: String,
@@ -78,6 +79,7 @@ impl AgentAttributes {
             Facet::Trust => single(self.trust_level().map_or("none", TrustLevel::as_str)),
             Facet::Lifecycle => single(&self.lifecycle),
             Facet::Liveness => single(&self.liveness),
+            Facet::Endpoint => single(&self.endpoint),
             Facet::Signature => single(&self.signature),
             Facet::Unmanaged => {
                 let is_unmanaged = !self.owner_present && !self.sponsor_present;
@@ -170,6 +172,7 @@ fn cedar_attributes(
         ("addresses_model", boolean(agent.addresses_model)),
         ("lifecycle", text(&agent.lifecycle)),
         ("liveness", text(&agent.liveness)),
+        ("endpoint", text(&agent.endpoint)),
         ("owner_present", boolean(agent.owner_present)),
         ("sponsor_present", boolean(agent.sponsor_present)),
         ("visibility", text(&agent.visibility)),

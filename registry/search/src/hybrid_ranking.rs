@@ -140,6 +140,7 @@ fn collect_further_matches(
             after: Some(SortPosition {
                 weak: false,
                 value: SortValue::Score(start_score),
+                tie_rank: 0,
                 id: Uuid::nil(),
             }),
             facets: RequestedFacets::default(),

@@ -80,6 +80,7 @@ mod tests;
 mod text_folding;
 mod text_layout;
 mod text_query;
+mod tie_reader;
 mod top_documents;
 mod typing_errors;
 mod value_counts;

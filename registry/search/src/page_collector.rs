@@ -6,17 +6,16 @@ use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::{Column, StrColumn};
 use tantivy::query::Weight;
 use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
-use uuid::Uuid;
 
-use super::agent_id_reader::AgentIdReader;
 use super::duplicate_groups::DuplicateGroups;
 use super::facets::{RequestedFacets, SegmentMatches};
 use super::fitting::FitModel;
 use super::match_groups::{MatchGroups, SegmentMatchGroups};
 use super::page_entry::{PageEntry, compare_sort_positions};
-use super::request::{SortOrder, SortPosition, SortValue};
+use super::request::{SortOrder, SortPosition, SortValue, TieKey};
 use super::rescore_bonus::RescoreBonus;
 use super::semantic_neighbors::{SegmentNeighbors, SemanticNeighbors};
+use super::tie_reader::{LAST_TIE_KEY, TieReader};
 use super::top_documents::{RankedDocument, TopDocuments};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +102,11 @@ impl Collector for PageCollector {
             candidates: SegmentCandidates {
                 ordinal,
                 key: segment_key,
-                ids: columns.agent_ids(reader)?,
+                ties: Arc::new(TieReader::open(
+                    reader,
+                    columns.agent_ids(reader)?,
+                    self.sort_key == SortKey::Score,
+                )?),
                 after,
                 top: TopDocuments::new(self.limit),
                 separated: Vec::new(),
@@ -233,20 +236,21 @@ impl SegmentSortKey {
         }
     }
 
-    /// The rank and id after which the page continues; `None` if the position has another sort key, so the segment is
-    /// read from its beginning.
-    fn position_rank(&self, position: &SortPosition) -> tantivy::Result<Option<(u64, Uuid)>> {
+    /// The rank and tie key after which the page continues; `None` if the position has another sort key, so the
+    /// segment is read from its beginning.
+    fn position_rank(&self, position: &SortPosition) -> tantivy::Result<Option<(u64, TieKey)>> {
+        let key = position.tie_key();
         Ok(match (self, &position.value) {
-            (Self::Score, SortValue::Score(score)) => Some((rank_from_score(*score), position.id)),
-            (Self::Time(_), SortValue::Time(time)) => Some((rank_from_time(*time), position.id)),
-            (Self::Name(_), SortValue::Name(name)) if name.is_empty() => Some((0, position.id)),
-            (Self::Name(None), SortValue::Name(_)) => Some((0, Uuid::max())),
+            (Self::Score, SortValue::Score(score)) => Some((rank_from_score(*score), key)),
+            (Self::Time(_), SortValue::Time(time)) => Some((rank_from_time(*time), key)),
+            (Self::Name(_), SortValue::Name(name)) if name.is_empty() => Some((0, key)),
+            (Self::Name(None), SortValue::Name(_)) => Some((0, LAST_TIE_KEY)),
             (Self::Name(Some(column)), SortValue::Name(name)) => {
                 use tantivy::columnar::Dictionary;
                 let dictionary: &Dictionary = column.dictionary();
                 match dictionary.term_ord(name)? {
-                    Some(ordinal) => Some((ordinal + 1, position.id)),
-                    None => Some((count_smaller_terms(dictionary, name)?, Uuid::max())),
+                    Some(ordinal) => Some((ordinal + 1, key)),
+                    None => Some((count_smaller_terms(dictionary, name)?, LAST_TIE_KEY)),
                 }
             }
             _ => None,
@@ -359,8 +363,8 @@ pub(super) struct SegmentPageCollector {
 struct SegmentCandidates {
     ordinal: SegmentOrdinal,
     key: SegmentSortKey,
-    ids: Arc<AgentIdReader>,
-    after: Option<(u64, Uuid)>,
+    ties: Arc<TieReader>,
+    after: Option<(u64, TieKey)>,
     top: TopDocuments,
     /// The separately collected neighbors.
     separated: Vec<RankedDocument>,
@@ -370,17 +374,17 @@ impl SegmentCandidates {
     fn offer(&mut self, ranked: RankedDocument, is_separated: bool) {
         match is_separated {
             true => self.separated.push(ranked),
-            false => self.top.offer(ranked, &self.ids, self.after),
+            false => self.top.offer(ranked, &self.ties, self.after),
         }
     }
 
     /// The best matches, and the separately collected ones.
     fn finish(self) -> (SegmentTopMatches, Vec<RankedDocument>) {
         let best = SegmentTopMatches {
-            ranked: self.top.finish(&self.ids),
+            ranked: self.top.finish(&self.ties),
             ordinal: self.ordinal,
             key: self.key,
-            ids: self.ids,
+            ties: self.ties,
         };
         (best, self.separated)
     }
@@ -398,7 +402,7 @@ pub(super) struct SegmentPageFruit {
 struct SegmentTopMatches {
     ordinal: SegmentOrdinal,
     key: SegmentSortKey,
-    ids: Arc<AgentIdReader>,
+    ties: Arc<TieReader>,
     ranked: Vec<RankedDocument>,
 }
 
@@ -413,11 +417,12 @@ impl SegmentTopMatches {
         let by_relevance = matches!(self.key, SegmentSortKey::Score);
         let entries = matches.into_iter().zip(values);
         Ok(entries.map(move |(ranked, value)| {
-            let id = self.ids.get(ranked.document);
+            let (tie_rank, id) = self.ties.get(ranked.document);
             PageEntry {
                 position: SortPosition {
                     weak: by_relevance && ranked.weak,
                     value,
+                    tie_rank,
                     id,
                 },
                 weak: ranked.weak,

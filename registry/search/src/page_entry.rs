@@ -33,7 +33,7 @@ impl PageEntry {
 }
 
 /// Compares two positions of the same sort key: weak hits come last; better scores, later times and smaller names come
-/// first; ties are ordered by id.
+/// first; ties are ordered by the answers of endpoints, then by id.
 pub(super) fn compare_sort_positions(left: &SortPosition, right: &SortPosition) -> Ordering {
     let by_value = match (&left.value, &right.value) {
         (SortValue::Score(left), SortValue::Score(right)) => right.total_cmp(left),
@@ -44,7 +44,7 @@ pub(super) fn compare_sort_positions(left: &SortPosition, right: &SortPosition) 
     left.weak
         .cmp(&right.weak)
         .then(by_value)
-        .then_with(|| left.id.cmp(&right.id))
+        .then_with(|| left.tie_key().cmp(&right.tie_key()))
 }
 
 /// The current position of the agent of `after` if it is among these entries, otherwise `after`: any change of the

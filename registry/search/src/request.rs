@@ -165,9 +165,23 @@ pub struct SortPosition {
     /// Whether the hit is weak and comes after all others. Always false except in the order by relevance.
     pub weak: bool,
     pub value: SortValue,
-    /// Id of the agent. It breaks ties between equal values.
+    /// Rank among agents of equal relevance, the first ones lowest, by whether they answered at their endpoints.
+    /// Always 0 except in the order by relevance.
+    #[serde(default)]
+    pub tie_rank: u8,
+    /// Id of the agent. It breaks the remaining ties between equal values.
     pub id: Uuid,
 }
+
+impl SortPosition {
+    /// What orders positions with equal values.
+    pub(crate) const fn tie_key(&self) -> TieKey {
+        (self.tie_rank, self.id)
+    }
+}
+
+/// What orders agents with equal values: the rank by their endpoints, then the id.
+pub(crate) type TieKey = (u8, Uuid);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SortValue {

@@ -17,10 +17,11 @@ use super::keys::{KeyField, KeyKind, encode_id};
 use super::suggestion_kind::SuggestionKind;
 use super::text_folding::fold_text;
 use super::text_layout::{self, AgentTexts, JoinedTextsTokenizer, LAYOUT_TOKENIZER};
+use super::tie_reader::{TIE_RANK_COLUMN, endpoint_tie_rank};
 
 /// Version of the schema. Increase it with every change of the fields or their content: an index with another version
 /// is rebuilt.
-pub const SCHEMA_VERSION: u32 = 17;
+pub const SCHEMA_VERSION: u32 = 18;
 
 /// Separator of the separately rendered skills, which JSON in one line cannot contain.
 pub(super) const SKILL_SEPARATOR: &str = ",\n";
@@ -65,6 +66,8 @@ pub(super) struct IndexFields {
     pub group_high: Field,
     pub group_low: Field,
     pub preference: Field,
+    /// Order of agents of equal relevance.
+    pub tie_rank: Field,
     /// Columns of key values.
     columns: Vec<(KeyKind, Field)>,
 }
@@ -99,6 +102,7 @@ impl IndexFields {
             group_high: builder.add_u64_field("group_high", FAST),
             group_low: builder.add_u64_field("group_low", FAST),
             preference: builder.add_u64_field("preference", FAST),
+            tie_rank: builder.add_u64_field(TIE_RANK_COLUMN, FAST),
         };
         (builder.build(), fields)
     }
@@ -120,6 +124,8 @@ impl IndexFields {
         document.add_u64(self.group_high, high);
         document.add_u64(self.group_low, low);
         document.add_u64(self.preference, agent.preference.into());
+        let tie_rank = endpoint_tie_rank(&agent.facets[Facet::Endpoint]);
+        document.add_u64(self.tie_rank, tie_rank.into());
         match std::str::from_utf8(&agent.hit) {
             Ok(hit) => document.add_text(self.hit, hit),
             Err(_) => document.add_bytes(self.hit_bytes, &agent.hit),

@@ -297,6 +297,7 @@ impl SimilarSearch<'_> {
                 position: SortPosition {
                     weak: false,
                     value: SortValue::Score(score),
+                    tie_rank: 0,
                     id: ids[address.segment_ord as usize].get(address.doc_id),
                 },
                 weak: false,

@@ -1,9 +1,9 @@
 //! Top documents: the best matches of one segment by rank.
 
 use tantivy::DocId;
-use uuid::Uuid;
 
-use super::agent_id_reader::AgentIdReader;
+use super::request::TieKey;
+use super::tie_reader::TieReader;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RankedDocument {
@@ -13,12 +13,12 @@ pub(super) struct RankedDocument {
     pub weak: bool,
 }
 
-/// The best `limit` matches, in a buffer of twice that size. Ids are only read for equal ranks, so most matches are
-/// ordered or dropped without them.
+/// The best `limit` matches, in a buffer of twice that size. What breaks ties is only read for equal ranks, so most
+/// matches are ordered or dropped without it.
 pub(super) struct TopDocuments {
     limit: usize,
     candidates: Vec<RankedDocument>,
-    worst: Option<(u64, Uuid)>,
+    worst: Option<(u64, TieKey)>,
 }
 
 impl TopDocuments {
@@ -38,25 +38,27 @@ impl TopDocuments {
     pub fn offer(
         &mut self,
         ranked: RankedDocument,
-        ids: &AgentIdReader,
-        after: Option<(u64, Uuid)>,
+        ties: &TieReader,
+        after: Option<(u64, TieKey)>,
     ) {
         let RankedDocument { rank, document, .. } = ranked;
-        let comes_before =
-            |(limit, id): (u64, Uuid)| rank < limit || (rank == limit && ids.get(document) < id);
-        let comes_after =
-            |(limit, id): (u64, Uuid)| rank > limit || (rank == limit && ids.get(document) > id);
+        let comes_before = |(limit, key): (u64, TieKey)| {
+            rank < limit || (rank == limit && ties.get(document) < key)
+        };
+        let comes_after = |(limit, key): (u64, TieKey)| {
+            rank > limit || (rank == limit && ties.get(document) > key)
+        };
         if !self.worst.is_none_or(comes_before) || !after.is_none_or(comes_after) {
             return;
         }
         self.candidates.push(ranked);
         if self.candidates.len() == self.limit * 2 {
-            self.shrink(ids);
+            self.shrink(ties);
         }
     }
 
     /// Keeps the best `limit` matches; the worst of them becomes the bound for further ones.
-    fn shrink(&mut self, ids: &AgentIdReader) {
+    fn shrink(&mut self, ties: &TieReader) {
         let Some(last) = self
             .limit
             .checked_sub(1)
@@ -68,22 +70,22 @@ impl TopDocuments {
             .candidates
             .select_nth_unstable_by_key(last, |ranked| ranked.rank);
         let rank = worst.rank;
-        let mut ties: Vec<(Uuid, RankedDocument)> = Vec::new();
+        let mut tied: Vec<(TieKey, RankedDocument)> = Vec::new();
         self.candidates.retain(|ranked| {
             if ranked.rank == rank {
-                ties.push((ids.get(ranked.document), *ranked));
+                tied.push((ties.get(ranked.document), *ranked));
             }
             ranked.rank < rank
         });
-        ties.sort_unstable_by_key(|(id, _)| *id);
-        ties.truncate(self.limit - self.candidates.len());
-        self.worst = ties.last().map(|(id, _)| (rank, *id));
+        tied.sort_unstable_by_key(|(key, _)| *key);
+        tied.truncate(self.limit - self.candidates.len());
+        self.worst = tied.last().map(|(key, _)| (rank, *key));
         self.candidates
-            .extend(ties.into_iter().map(|(_, ranked)| ranked));
+            .extend(tied.into_iter().map(|(_, ranked)| ranked));
     }
 
-    pub fn finish(mut self, ids: &AgentIdReader) -> Vec<RankedDocument> {
-        self.shrink(ids);
+    pub fn finish(mut self, ties: &TieReader) -> Vec<RankedDocument> {
+        self.shrink(ties);
         self.candidates
     }
 }

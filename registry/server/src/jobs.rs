@@ -1,5 +1,5 @@
-//! Background jobs of a process: crawling, proof checks, decisions by changed rules, indexing, upkeep, embedding and
-//! approval terms.
+//! Background jobs of a process: crawling, proof checks, endpoint checks, decisions by changed rules, indexing,
+//! upkeep, embedding and approval terms.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::crawl::job as crawl;
 use a2a_registry_core::crawl::job::AttemptOutcomeCallback;
 use a2a_registry_core::embeddings::indexing_job as embed;
+use a2a_registry_core::endpoints::job as endpoints;
 use a2a_registry_core::events::listener;
 use a2a_registry_core::ownership::job as prove;
 use a2a_registry_core::policies::policy_job as policies;
@@ -52,6 +53,7 @@ pub struct Jobs {
     follow_cancel: CancellationToken,
     crawl: Option<JoinHandle<()>>,
     prove: Option<JoinHandle<()>>,
+    endpoints: Option<JoinHandle<()>>,
     rules: JoinHandle<()>,
     follow: JoinHandle<()>,
     upkeep: JoinHandle<()>,
@@ -67,17 +69,19 @@ const JOB_STOP_TIMEOUT: Duration = Duration::from_secs(4);
 pub fn start_jobs(context: &Arc<AppContext>, options: JobOptions) -> Jobs {
     let crawl_cancel = CancellationToken::new();
     let follow_cancel = CancellationToken::new();
-    let (crawl, prove) = if options.crawl {
+    let (crawl, prove, endpoints) = if options.crawl {
         resume_outage(context);
         let prove = prove::start_domain_checks(context, &crawl_cancel);
         let crawl = crawl::start_crawler_job(context, options.on_outcome, crawl_cancel.clone());
-        (Some(crawl), Some(prove))
+        let endpoints = endpoints::start_endpoint_checks(context, &crawl_cancel);
+        (Some(crawl), Some(prove), Some(endpoints))
     } else {
-        (None, None)
+        (None, None, None)
     };
     Jobs {
         crawl,
         prove,
+        endpoints,
         rules: rules::start_rules_job(context, crawl_cancel.clone()),
         follow: index_job::start_index_job(context, options.rebuild, follow_cancel.clone()),
         upkeep: upkeep::start_upkeep(context, follow_cancel.clone()),
@@ -106,6 +110,9 @@ impl Jobs {
         }
         if let Some(prove) = self.prove {
             await_or_abort_job("prover", prove).await;
+        }
+        if let Some(endpoints) = self.endpoints {
+            await_or_abort_job("endpoints", endpoints).await;
         }
         await_or_abort_job("rules", self.rules).await;
         self.follow_cancel.cancel();

@@ -194,6 +194,37 @@ pub async fn live_agents_by_domain(
     .await
 }
 
+/// The ids of the agents of these domains that are not retired, without locking the agents.
+pub async fn live_agent_ids_by_domain(
+    db: &impl Executor,
+    domain_ids: &[i64],
+) -> Result<Vec<Uuid>, StoreError> {
+    Ok(agent::Entity::find()
+        .select_only()
+        .column(agent::Column::Id)
+        .filter(agent::Column::RetiredAt.is_null())
+        .filter(agent::Column::DomainId.is_in(domain_ids.iter().copied()))
+        .into_tuple()
+        .all(db.connection())
+        .await?)
+}
+
+/// The ids of some agents with a checked endpoint, without locking the agents.
+pub async fn agents_with_endpoint_check(
+    db: &impl Executor,
+    limit: u64,
+) -> Result<Vec<Uuid>, StoreError> {
+    Ok(agent::Entity::find()
+        .select_only()
+        .column(agent::Column::Id)
+        .filter(agent::Column::EndpointCheckId.is_not_null())
+        .order_by_asc(agent::Column::Id)
+        .limit(limit)
+        .into_tuple()
+        .all(db.connection())
+        .await?)
+}
+
 /// The listed agents of these domains: public ones, or all of them with `include_restricted`.
 pub async fn listed_agents_by_domain(
     db: &impl Executor,

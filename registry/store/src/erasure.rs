@@ -79,14 +79,15 @@ fn source_ids(domains: impl IntoIterator<Item = i64>) -> SelectStatement {
 }
 
 impl WriteTransaction {
-    /// Deletes the versions and vectors of these agents, and the bytes that no other agent has. The caller has locked
-    /// the agents and appends its events afterwards: this waits for writes that store the same bytes, and those wait
-    /// for the end of the append.
+    /// Deletes the versions, vectors and endpoint checks of these agents, and the bytes that no other agent has. The
+    /// caller has locked the agents and appends its events afterwards: this waits for writes that store the same
+    /// bytes, and those wait for the end of the append.
     pub async fn erase_agent_content(&self, agents: &[Uuid]) -> Result<ErasedContent, StoreError> {
         self.pending_changes.mark_agents(agents);
         let mut erased = ErasedContent::default();
         let mut digests = BTreeSet::new();
         for some in agents.chunks(KEYS_PER_STATEMENT) {
+            self.erase_endpoint_checks(some).await?;
             let is_of_agents = || version::Column::AgentId.is_in(some.iter().copied());
             let versions_of_agents = Query::select()
                 .column(version::Column::Id)

@@ -21,6 +21,8 @@ mod damaged_bodies;
 pub mod decisions;
 pub mod domains;
 pub mod dry_runs;
+pub mod endpoint_checks;
+pub mod endpoint_leases;
 pub mod entity;
 pub mod erasure;
 mod error;

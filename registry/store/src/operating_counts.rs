@@ -87,6 +87,27 @@ pub async fn count_holds_by_kind(
     Ok(rows.into_iter().map(|row| (row.hold, row.agents)).collect())
 }
 
+/// The number of agents with a checked endpoint by its last result, up to `limit` of all results together.
+pub async fn count_agents_by_endpoint(
+    db: &impl Executor,
+    limit: u64,
+) -> Result<Vec<(String, i64)>, StoreError> {
+    #[derive(FromQueryResult)]
+    struct EndpointCountRow {
+        endpoint: String,
+        agents: i64,
+    }
+    let text = format!(
+        "SELECT endpoint, COUNT(*) AS agents FROM (SELECT endpoint FROM agents \
+         WHERE endpoint_check_id IS NOT NULL LIMIT {limit}) AS counted GROUP BY endpoint"
+    );
+    let rows = EndpointCountRow::find_by_statement(statement(db, text))
+        .all(db.connection())
+        .await?;
+    let counts = rows.into_iter().map(|row| (row.endpoint, row.agents));
+    Ok(counts.collect())
+}
+
 /// Counts the approvals of served agents whose term of this length ends after `now` and by these times, up to `limit`
 /// announced and as many others.
 pub async fn count_ending_approvals(

@@ -1,8 +1,8 @@
 //! Values that must survive a restart.
 
 use sea_orm::ActiveValue::Set;
-use sea_orm::EntityTrait;
 use sea_orm::sea_query::OnConflict;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
 
 use super::bulk_rows::lock_for_update;
 use super::entity::setting;
@@ -36,6 +36,11 @@ impl WriteTransaction {
             .update_column(setting::Column::Value)
             .to_owned();
         self.insert_rows([row], Some(conflict)).await
+    }
+
+    pub async fn delete_setting(&self, key: &str) -> Result<(), StoreError> {
+        let rows = setting::Entity::delete_many().filter(setting::Column::Key.eq(key));
+        self.delete_rows(rows).await
     }
 }
 

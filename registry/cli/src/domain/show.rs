@@ -67,6 +67,7 @@ fn domain_fields(domain: &DomainView, show_all: bool) -> Vec<(&'static str, Stri
                 .map_or_else(|| "none planned".to_owned(), |at| at.to_readable()),
         ),
         ("owner", non_empty_or(format_owner(domain), "not known")),
+        ("endpoints", format_endpoint_permission(domain)),
         (
             "fingerprint",
             domain
@@ -95,6 +96,19 @@ fn format_proof(proof: &Proof) -> String {
         missing.unwrap_or_default(),
         reason.unwrap_or_default()
     )
+}
+
+/// What owner and admins say about checks of endpoints; empty if nothing was said, or it is not shown.
+fn format_endpoint_permission(domain: &DomainView) -> String {
+    if domain.endpoint_checks_off {
+        return "not checked: the owner has turned checks off".to_owned();
+    }
+    domain
+        .endpoint_vouch
+        .as_ref()
+        .map_or_else(String::new, |vouch| {
+            format!("vouched for by {}: {}", vouch.by, vouch.reason)
+        })
 }
 
 /// Owner, and what the ownership is based on; empty if it is not shown.
@@ -391,6 +405,8 @@ mod tests {
             proofs: Vec::new(),
             owner: None,
             owner_vouch: None,
+            endpoint_vouch: None,
+            endpoint_checks_off: false,
             contact: None,
             known_by: None,
             keys: Vec::new(),

@@ -1,7 +1,8 @@
-//! `domain vouch`: an admin's vouch for a host, for a registrant of it, or for an account as its owner.
+//! `domain vouch`: an admin's vouch for a host, for a registrant of it, for an account as its owner, or for its
+//! endpoints.
 
 use a2a_registry_api::limits::MAX_VOUCH_DAYS;
-use a2a_registry_api::{NewOwnerVouch, Vouch};
+use a2a_registry_api::{NewEndpointVouch, NewOwnerVouch, Vouch};
 use clap::Args;
 use serde_json::json;
 
@@ -16,7 +17,7 @@ pub struct VouchArgs {
     #[command(flatten)]
     name: DomainArg,
     /// Reason, stored with the vouch
-    #[arg(long, value_name = "TEXT", required_unless_present = "end_owner")]
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["end_owner", "end_endpoints"])]
     reason: Option<String>,
     /// Vouch for a registrant: the rules decide about the card URLs of the host that this account registers, too
     #[arg(long, value_name = "NAME")]
@@ -28,8 +29,14 @@ pub struct VouchArgs {
     #[arg(long = "expires", value_name = "DAYS", requires = "owner", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_VOUCH_DAYS)))]
     expires_in_days: Option<u32>,
     /// End the vouch for the owner
-    #[arg(long, conflicts_with_all = ["reason", "account", "owner", "expires_in_days"])]
+    #[arg(long, conflicts_with_all = ["reason", "account", "owner", "expires_in_days", "endpoints", "end_endpoints"])]
     end_owner: bool,
+    /// Permit checks of the endpoints on exactly this scheme, host and port, and nothing else
+    #[arg(long, conflicts_with_all = ["account", "owner"])]
+    endpoints: bool,
+    /// End the vouch for the endpoints
+    #[arg(long, conflicts_with_all = ["reason", "account", "owner", "expires_in_days", "endpoints"])]
+    end_endpoints: bool,
 }
 
 pub async fn run_domain_vouch(
@@ -44,7 +51,18 @@ pub async fn run_domain_vouch(
             console.print_line(&format!("The owner vouch of {domain} has ended"))
         });
     }
+    if arguments.end_endpoints {
+        client.end_endpoint_vouch(domain).await?;
+        return console.print_result(&json!({"domain": domain, "endpoint_vouch": null}), || {
+            console.print_line(&format!(
+                "The vouch for the endpoints of {domain} has ended"
+            ))
+        });
+    }
     let reason = arguments.reason.clone().unwrap_or_default();
+    if arguments.endpoints {
+        return vouch_for_endpoints(domain, reason, client, console).await;
+    }
     let Some(owner) = &arguments.owner else {
         let vouch = Vouch {
             reason,
@@ -71,6 +89,23 @@ pub async fn run_domain_vouch(
             "{owner} may act as owner of {} until {}; this is not a proof",
             reply.value.domain,
             until.unwrap_or_default()
+        ))
+    })
+}
+
+async fn vouch_for_endpoints(
+    domain: &str,
+    reason: String,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
+    let reply = client
+        .vouch_for_endpoints(domain, &NewEndpointVouch { reason })
+        .await?;
+    console.print_result(&reply, || {
+        console.print_line(&format!(
+            "The endpoints on {} may be checked; this permits nothing else",
+            reply.value.domain
         ))
     })
 }

@@ -55,6 +55,11 @@ impl CoverageEvidence {
         Ok(evidence)
     }
 
+    /// The facts of a domain, if its rows were loaded.
+    pub fn domain_facts(&self, domain: i64) -> Option<&DomainCoverageFacts> {
+        self.domains.get(&domain)
+    }
+
     /// The registrants of a source, the first one first.
     pub fn registrants(&self, source: i64) -> &[source_registrant::Model] {
         self.registrants.get(&source).map_or(&[], Vec::as_slice)

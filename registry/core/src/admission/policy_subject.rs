@@ -88,6 +88,7 @@ impl PolicySubject<'_> {
             has_error: version.has_error,
             lifecycle: agent.lifecycle.as_str().to_owned(),
             liveness: agent.liveness.as_str().to_owned(),
+            endpoint: agent.endpoint.as_str().to_owned(),
             owner_present: agent.owner_id.or(agent.submitter).is_some(),
             sponsor_present: agent.sponsor_id.is_some(),
             visibility: agent.visibility.as_str().to_owned(),
@@ -104,8 +105,7 @@ pub fn age_start(agent: &agent::Model, age: AgentAge) -> Option<i64> {
         AgentAge::Fetched => agent.last_seen_at,
         AgentAge::Changed => agent.last_changed_at,
         AgentAge::Approved => agent.certified_at,
-        // No check of an endpoint is stored yet.
-        AgentAge::Answered => None,
+        AgentAge::Answered => agent.endpoint_answered_at,
     }
 }
 
@@ -115,8 +115,7 @@ pub fn age_column(age: AgentAge) -> agent::Column {
         AgentAge::Fetched => agent::Column::LastSeenAt,
         AgentAge::Changed => agent::Column::LastChangedAt,
         AgentAge::Approved => agent::Column::CertifiedAt,
-        // Null for every agent whose age is searched for.
-        AgentAge::Answered => agent::Column::RetiredAt,
+        AgentAge::Answered => agent::Column::EndpointAnsweredAt,
     }
 }
 

@@ -74,6 +74,7 @@ pub fn build_agent_summary(context: &AppContext, record: &AgentRecord) -> Summar
         deprecation: record.deprecation(),
         visibility: record.states.visibility.into(),
         liveness: record.liveness(),
+        endpoint: record.endpoint(),
         card_digest: record.version.digest.clone(),
         links,
     }
@@ -158,6 +159,7 @@ fn build_indexed_summary(context: &AppContext, record: &AgentRecord) -> Summary 
     let mut summary = build_agent_summary(context, record);
     summary.liveness.last_seen = None;
     summary.liveness.next_due = None;
+    summary.endpoint.checked_on = None;
     summary
 }
 

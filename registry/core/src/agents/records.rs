@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use a2a_card::AgentCard;
-use a2a_registry_api::{Deprecation, Liveness, SignatureVerdict, Trust};
+use a2a_registry_api::{Deprecation, EndpointSummary, Liveness, SignatureVerdict, Trust};
 use a2a_registry_domain::coverage::{Coverage, CoverageLevel};
 use a2a_registry_domain::lifecycle::{
     Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, effective_lifecycle, is_listed,
@@ -153,6 +153,17 @@ impl AgentRecord {
             proof_methods: &self.proof_methods,
             is_admitted: self.states.coverage_level.is_admitted(),
             change: self.agent.approved_version.map(|_| ChangeClass::None),
+        }
+    }
+
+    /// Whether it answers at its own address, by the last check.
+    pub fn endpoint(&self) -> EndpointSummary {
+        EndpointSummary {
+            state: self.agent.endpoint.0.clone(),
+            checked_on: self
+                .agent
+                .endpoint_checked_at
+                .map(|at| Timestamp(at).day_text()),
         }
     }
 

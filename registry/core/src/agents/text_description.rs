@@ -74,6 +74,7 @@ fn registry_fact_lines(summary: &Summary) -> Vec<String> {
         ),
         format!("Trust level: {}", trust.unwrap_or("none")),
         format!("State: {}", summary.lifecycle),
+        format!("Endpoint: {}", single_line(&summary.endpoint.text(), LINE)),
     ];
     let provider = summary.provider.as_ref();
     let provider = provider.and_then(|provider| provider.organization.as_deref());

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::coverage::CoverageLevel;
+use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::identifiers::{Entropy, new_uuid};
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
@@ -346,11 +347,15 @@ impl<'a> ChangeSet<'a> {
         self.put_agent(&state.agent);
     }
 
-    /// Clears the versions of an agent, because they are erased, without an event.
+    /// Clears the versions of an agent and the result of its endpoint check, without an event: they are erased.
     pub fn clear_agent_versions(&mut self, agent: &agent::Model) {
         let row = self.agents.entry(agent.id).or_insert_with(|| agent.clone());
         row.approved_version = None;
         row.newest_version = None;
+        row.endpoint = EndpointState::NotChecked.into();
+        row.endpoint_check_id = None;
+        row.endpoint_checked_at = None;
+        row.endpoint_answered_at = None;
     }
 
     pub fn set_version_coverage(&mut self, version: Uuid, level: CoverageLevel) {

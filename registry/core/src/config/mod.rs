@@ -33,8 +33,8 @@ pub use secret::{DatabaseUrl, Secret};
 pub use secret_file::read_secret_file;
 pub use secrets::SecretsConfig;
 pub use sections::{
-    AllowPorts, Config, CrawlerConfig, DecidersConfig, GovernanceConfig, LimitsConfig, LogConfig,
-    LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS, RegistrationAccess, SearchConfig,
-    ServerConfig, SqliteSynchronousMode, StoreConfig,
+    AllowPorts, CheckEndpoints, Config, CrawlerConfig, DecidersConfig, GovernanceConfig,
+    LimitsConfig, LogConfig, LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS,
+    RegistrationAccess, SearchConfig, ServerConfig, SqliteSynchronousMode, StoreConfig,
 };
 pub use traces::TracingConfig;

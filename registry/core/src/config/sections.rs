@@ -161,7 +161,19 @@ section! {
         pub least_rate: f64 = 1.0,
         /// Seconds for which unused permission to start visits accumulates. From 1 to 3600.
         pub burst_seconds: u64 = 30,
+        /// Whether agents are asked once a day if they answer: "off", or "vouched" for those whose host a proof of
+        /// their own domain covers, or an admin has vouched for with `domain vouch --endpoints`. An agent is asked for
+        /// a task that does not exist.
+        pub check_endpoints: CheckEndpoints,
     }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckEndpoints {
+    #[default]
+    Off,
+    Vouched,
 }
 
 /// `443`, a list such as `[443, 8443]`, or `"any"`.

@@ -1,15 +1,17 @@
 //! Loads the rows that show domains to a caller.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use a2a_registry_domain::role::Permission;
 use a2a_registry_search::is_visible_to;
 use a2a_registry_store::entity::{
-    account, agent, challenge, domain, enrolled_key, fetch_attempt, owner_fingerprint, proof,
-    proof_check, source, source_credential,
+    account, agent, challenge, domain, endpoint_permission, enrolled_key, fetch_attempt,
+    owner_fingerprint, proof, proof_check, source, source_credential,
 };
 use a2a_registry_store::source_credentials::source_credentials_by_domain;
-use a2a_registry_store::{Executor, accounts, agents, domains, ownership, registrants};
+use a2a_registry_store::{
+    Executor, accounts, agents, domains, endpoint_checks, ownership, registrants,
+};
 use uuid::Uuid;
 
 use crate::admission::coverage::CoverageEvidence;
@@ -35,6 +37,8 @@ pub struct DomainRows {
     pub credentials: Vec<source_credential::Model>,
     pub fingerprints: Vec<owner_fingerprint::Model>,
     pub owners: Vec<account::Model>,
+    /// What was said about checks of endpoints, by domain.
+    pub endpoint_permissions: BTreeMap<i64, endpoint_permission::Model>,
     pub agents: DomainAgents,
 }
 
@@ -73,6 +77,8 @@ impl DomainRows {
             credentials: source_credentials_by_domain(store, &ids).await?,
             fingerprints: ownership::owner_fingerprints_by_domain(store, &ids).await?,
             owners: accounts::accounts_by_ids(store, &owners).await?,
+            endpoint_permissions: endpoint_checks::endpoint_permissions_by_domain(store, &ids)
+                .await?,
             agents: load_domain_agents(context, caller, &ids).await?,
         })
     }

@@ -3,6 +3,7 @@
 pub mod actions;
 pub mod domain_access;
 pub mod domain_rows;
+pub mod endpoint_permission;
 pub mod enrolled_keys;
 pub mod erasure;
 pub mod owner_actions;

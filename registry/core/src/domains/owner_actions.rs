@@ -17,6 +17,7 @@ use crate::commit::locks::lock_domain_with_dependents;
 use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
 use crate::domains::actions::{find_enabled_account, find_visible_domain};
+use crate::domains::endpoint_permission::set_endpoint_checks;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
 use crate::ownership::apply_check::update_domain_ownership;
@@ -28,7 +29,7 @@ use crate::visibility::caller::Caller;
 
 const TRANSFERRED: &str = "transferred";
 
-/// Changes a domain's contact and its opt-out.
+/// Changes a domain's contact, its opt-out, and whether its endpoints are checked.
 pub async fn domain_patch(
     context: &AppContext,
     caller: &Caller,
@@ -58,7 +59,11 @@ pub async fn domain_patch(
         Some(false) => row.opted_out_by = None,
         None => {}
     }
-    let data = json!({"contact": row.contact, "opt_out": row.opted_out_by});
+    let mut data = json!({"contact": row.contact, "opt_out": row.opted_out_by});
+    if let Some(enabled) = patch.endpoint_checks {
+        set_endpoint_checks(&write, &row, enabled).await?;
+        data["endpoint_checks"] = enabled.into();
+    }
     change_set.add_event(EventKind::DomainUpdated, &row.name, &account.name, data);
     update_domain_ownership(
         context,

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use a2a_registry_api::{
-    Challenge, DomainView, EnrolledKey, OwnerFingerprint, OwnerVouch, Proof, ProofCheck,
-    SourceCredentialView, SourceView,
+    Challenge, DomainView, EndpointVouch, EnrolledKey, OwnerFingerprint, OwnerVouch, Proof,
+    ProofCheck, SourceCredentialView, SourceView,
 };
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{self, agent, domain, fetch_attempt, source};
+use a2a_registry_store::entity::{self, agent, domain, endpoint_permission, fetch_attempt, source};
 use uuid::Uuid;
 
 use crate::context::AppContext;
@@ -71,6 +71,8 @@ impl<'a> DomainPresenter<'a> {
             proofs: self.proofs(),
             owner: self.owner(),
             owner_vouch: self.owner_vouch(),
+            endpoint_vouch: self.endpoint_vouch(),
+            endpoint_checks_off: self.endpoint_permission().is_some_and(|one| one.checks_off),
             contact: row.contact.clone().filter(|_| self.sees_details()),
             known_by: self.owner_fingerprint(),
             keys: self.enrolled_keys(),
@@ -139,6 +141,23 @@ impl<'a> DomainPresenter<'a> {
             reason: if_details_visible(&row.vouched_reason),
         };
         Some(view).filter(|_| self.sees_domain())
+    }
+
+    /// What was said about checks of its endpoints, if the caller sees that.
+    fn endpoint_permission(&self) -> Option<&endpoint_permission::Model> {
+        let permission = self.rows.endpoint_permissions.get(&self.row.id);
+        permission.filter(|_| self.sees_details())
+    }
+
+    fn endpoint_vouch(&self) -> Option<EndpointVouch> {
+        let permission = self.endpoint_permission()?;
+        let in_force = permission.vouched_generation == Some(self.row.generation);
+        let view = EndpointVouch {
+            since: Timestamp(permission.vouched_at?),
+            by: permission.vouched_by.clone()?,
+            reason: permission.vouched_reason.clone()?,
+        };
+        Some(view).filter(|_| in_force)
     }
 
     fn owner_fingerprint(&self) -> Option<OwnerFingerprint> {

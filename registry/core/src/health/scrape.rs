@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::timestamp::{DAY, MINUTE, Timestamp};
 use a2a_registry_store::{StoreErrorKind, events, operating_counts};
@@ -94,6 +95,7 @@ async fn read_database(context: &AppContext) -> Result<DatabaseReadings> {
     let visits = operating_counts::count_due_visits(&read, now.0, overdue_by, MAX_COUNTED).await?;
     let reviews = operating_counts::count_open_reviews(&read, MAX_COUNTED).await?;
     let holds = operating_counts::count_holds_by_kind(&read, MAX_COUNTED).await?;
+    let endpoints = operating_counts::count_agents_by_endpoint(&read, MAX_COUNTED).await?;
     let approvals = match context.config().governance.approval_term() {
         Some(term) => {
             let ends = [7, 30].map(|days| now.0.saturating_add(days * DAY));
@@ -109,6 +111,7 @@ async fn read_database(context: &AppContext) -> Result<DatabaseReadings> {
         open_reviews: reviews.open,
         oldest_open_review_age: age(now, reviews.oldest),
         holds: holds_of_known_kinds(&holds),
+        endpoints: endpoints_by_state(&endpoints),
         approvals_ending: [("7", approvals.sooner), ("30", approvals.later)],
         index_lag: age(now, unapplied.first().map(|event| event.at)),
         is_read_only,
@@ -119,6 +122,16 @@ async fn read_database(context: &AppContext) -> Result<DatabaseReadings> {
 fn age(now: Timestamp, at: Option<i64>) -> Duration {
     let age = at.map_or(0, |at| now.0.saturating_sub(at));
     Duration::from_micros(u64::try_from(age).unwrap_or(0))
+}
+
+/// The number of agents by every result of an endpoint check, so that each has a series from the start.
+fn endpoints_by_state(counts: &[(String, i64)]) -> Vec<(&'static str, i64)> {
+    let count = |state: &str| counts.iter().find(|(known, _)| known == state);
+    let states = EndpointState::ALL.iter().map(|state| {
+        let state = state.as_str();
+        (state, count(state).map_or(0, |(_, agents)| *agents))
+    });
+    states.collect()
 }
 
 /// The number of holds of every kind, so that each has a series from the start; kinds that this program does not know

@@ -24,6 +24,8 @@ pub struct DatabaseReadings {
     pub oldest_open_review_age: Duration,
     /// The number of holds by kind.
     pub holds: Vec<(&'static str, i64)>,
+    /// The number of agents with a checked endpoint by its last result.
+    pub endpoints: Vec<(&'static str, i64)>,
     /// The number of approvals that end within a number of days.
     pub approvals_ending: [(&'static str, i64); 2],
     /// The age of the oldest event that the index has not applied.
@@ -34,6 +36,11 @@ pub struct DatabaseReadings {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct HoldLabels {
     hold: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndpointLabels {
+    endpoint: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -59,9 +66,15 @@ pub struct DatabaseGauges {
     open_reviews: Gauge,
     oldest_open_review_age: SecondsGauge,
     holds: Family<HoldLabels, Gauge>,
+    endpoints: Family<EndpointLabels, Gauge>,
     approvals_ending: Family<TermLabels, Gauge>,
     index_lag: SecondsGauge,
     read_only: Gauge,
+}
+
+fn register_endpoints(registry: &mut Registry) -> Family<EndpointLabels, Gauge> {
+    let help = "Agents with a checked endpoint, by the result of its last check; at most 100,000 are counted";
+    register_metric(registry, "agents_by_endpoint", help)
 }
 
 impl DatabaseGauges {
@@ -104,6 +117,7 @@ impl DatabaseGauges {
                 "holds",
                 "Holds on agents that are not retired, by kind; at most 100,000 are counted",
             ),
+            endpoints: register_endpoints(all),
             approvals_ending: register_metric(
                 all,
                 "approvals_ending",
@@ -158,6 +172,10 @@ impl DatabaseGauges {
         for (hold, count) in readings.holds {
             self.holds.get_or_create(&HoldLabels { hold }).set(count);
         }
+        for (endpoint, count) in readings.endpoints {
+            let labels = EndpointLabels { endpoint };
+            self.endpoints.get_or_create(&labels).set(count);
+        }
         for (within_days, count) in readings.approvals_ending {
             let labels = TermLabels { within_days };
             self.approvals_ending.get_or_create(&labels).set(count);
@@ -195,6 +213,7 @@ mod tests {
             open_reviews: 3,
             oldest_open_review_age: Duration::from_secs(60),
             holds: vec![("operator", 2), ("other", 0)],
+            endpoints: vec![("answers", 5)],
             approvals_ending: [("7", 1), ("30", 4)],
             is_read_only: true,
             ..DatabaseReadings::default()
@@ -213,6 +232,7 @@ mod tests {
             "a2a_registry_crawl_visits_due 0",
             "a2a_registry_holds{hold=\"operator\"} 2",
             "a2a_registry_holds{hold=\"other\"} 0",
+            "a2a_registry_agents_by_endpoint{endpoint=\"answers\"} 5",
             "a2a_registry_approvals_ending{within_days=\"30\"} 4",
             "a2a_registry_database_read_only 1",
         ] {

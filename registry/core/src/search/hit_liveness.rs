@@ -1,5 +1,5 @@
-//! The fetch times of the cards of hits. The index does not have them: a fetch that finds a card unchanged does not
-//! update it.
+//! The fetch times of the cards of hits, and the days of their endpoint checks. The index does not have them: a fetch
+//! that finds a card unchanged does not update it, nor does a check with the same result.
 
 use a2a_registry_api::Hit;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -28,5 +28,8 @@ pub async fn fill_hit_liveness(context: &AppContext, hits: &mut [Hit]) {
             liveness.state = state.into();
             liveness.reason.clone_from(&row.liveness_reason);
         }
+        let endpoint = &mut hit.summary.endpoint;
+        endpoint.state.clone_from(&row.endpoint.0);
+        endpoint.checked_on = row.endpoint_checked_at.map(|at| Timestamp(at).day_text());
     }
 }

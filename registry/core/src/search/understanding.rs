@@ -222,7 +222,8 @@ fn set_filter(query: &mut SearchQuery, facet: Facet, value: String) {
         | Facet::Label
         | Facet::Lifecycle
         | Facet::Liveness
-        | Facet::Unmanaged => return,
+        | Facet::Unmanaged
+        | Facet::Endpoint => return,
     };
     values.push(value);
 }

@@ -3,14 +3,14 @@
 use a2a_registry_api::limits::{MAX_REGISTRATIONS_BODY_BYTES, PublicJwk};
 use a2a_registry_api::{
     BulkRegistration, BulkRegistrationOutcome, DomainList, DomainPatch, DomainView, Erasure,
-    NewGeneration, NewOwnerVouch, NewSourceCredential, Recrawl, RecrawlAccepted, Registration,
-    RegistrationOutcome, SourceCredentialView, Transfer, Verification, Vouch,
+    NewEndpointVouch, NewGeneration, NewOwnerVouch, NewSourceCredential, Recrawl, RecrawlAccepted,
+    Registration, RegistrationOutcome, SourceCredentialView, Transfer, Verification, Vouch,
 };
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::register_bulk::{RegisteredSources, register_bulk};
 use a2a_registry_core::domains::{
-    actions as domains, enrolled_keys, erasure, owner_actions, owner_vouch, ownership_generation,
-    source_credential, verify, withdrawal,
+    actions as domains, endpoint_permission, enrolled_keys, erasure, owner_actions, owner_vouch,
+    ownership_generation, source_credential, verify, withdrawal,
 };
 use a2a_registry_core::error::Result;
 use a2a_registry_core::paging::PageRequest;
@@ -170,6 +170,36 @@ pub async fn owner_vouch_set(
 #[delete("/v1/domains/{domain}/owner-vouch")]
 pub async fn owner_vouch_end(caller: Require<Administer>, domain: DomainRef) -> HandlerResult {
     owner_vouch::withdraw_owner_vouch(&caller.context, &caller, &domain.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Vouch for the endpoints of a host
+///
+/// The registry may then check whether the agents with an interface on exactly this scheme, host and port answer, if
+/// checks are enabled. The vouch grants nothing else, and ends with the domain or a new generation of it.
+#[utoipa::path(
+    request_body = NewEndpointVouch,
+    responses((status = 200, description = "The updated domain", body = DomainView))
+)]
+#[put("/v1/domains/{domain}/endpoint-vouch")]
+pub async fn endpoint_vouch_set(
+    caller: Require<Administer>,
+    domain: DomainRef,
+    vouch: JsonBody<NewEndpointVouch>,
+) -> HandlerResult {
+    let context = &caller.context;
+    let domain =
+        endpoint_permission::vouch_for_endpoints(context, &caller, &domain.0, &vouch.0).await?;
+    response::json_response(StatusCode::OK, &domain)
+}
+
+/// End the vouch for the endpoints of a host
+#[utoipa::path(
+    responses((status = 204, description = "The vouch has ended"))
+)]
+#[delete("/v1/domains/{domain}/endpoint-vouch")]
+pub async fn endpoint_vouch_end(caller: Require<Administer>, domain: DomainRef) -> HandlerResult {
+    endpoint_permission::withdraw_endpoint_vouch(&caller.context, &caller, &domain.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 

@@ -164,6 +164,7 @@ mod tests {
             weak: false,
             position: SortPosition {
                 value: SortValue::Score(score),
+                tie_rank: 0,
                 id: Uuid::nil(),
                 weak: false,
             },

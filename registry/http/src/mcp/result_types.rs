@@ -87,6 +87,8 @@ pub(super) struct ListedAgent {
     pub tags: Vec<String>,
     /// Authentication that the agent requires.
     pub auth: Vec<String>,
+    /// Whether the agent itself answered at the last check of its endpoint, or `not_checked`.
+    pub endpoint: String,
     /// Relevance within this result; null without a text.
     pub score: Option<f32>,
     /// Whether the agent is a weak match for the text.
@@ -120,6 +122,11 @@ pub(super) struct WholeAgent {
     pub deprecation: Option<String>,
     /// Whether the last fetches of the card succeeded: `fresh`, `stale` or `gone`.
     pub liveness: String,
+    /// Whether the agent itself answered at the last check of its endpoint: `answers`, `needs_credentials`, `not_a2a`,
+    /// `unclear`, `does_not_answer` or `not_checked`.
+    pub endpoint: String,
+    /// Day of that check; null if there was none.
+    pub endpoint_checked_on: Option<String>,
     /// SHA-256 of the served card.
     pub card_digest: String,
     /// URL of the agent's page in this registry.
@@ -273,6 +280,7 @@ impl ListedAgent {
             skills: skills.map(|skill| cut(&skill.name, LINE)).collect(),
             tags: limit_lines(limiter.take_first(&summary.tags, MAX_ENTRIES)),
             auth: limit_lines(&summary.auth),
+            endpoint: summary.endpoint.state.to_string(),
             score: hit.matched.score,
             weak: hit.matched.weak,
             head: AgentHead::new(&mut limiter, summary, MAX_TEASER_CHARS),
@@ -313,6 +321,8 @@ impl WholeAgent {
             signature_reason: cut(&agent.signature_verdict.reason, MAX_TEASER_CHARS),
             deprecation: deprecation_text.map(|notice| cut(&notice, BLOCK)),
             liveness: summary.liveness.state.to_string(),
+            endpoint: summary.endpoint.state.to_string(),
+            endpoint_checked_on: summary.endpoint.checked_on.clone(),
             card_digest: summary.card_digest.clone(),
             page: summary.links.page.clone(),
         };

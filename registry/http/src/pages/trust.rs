@@ -1,7 +1,8 @@
 //! Badges for trust, liveness and lifecycle. Trust is shown as a ladder with evidence, never as a single check mark.
 
-use a2a_registry_api::{Liveness, Summary, Trust};
+use a2a_registry_api::{EndpointSummary, Liveness, Summary, Trust};
 use a2a_registry_core::text::{self, LINE};
+use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle, Visibility};
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::{DomainState, Method};
@@ -114,12 +115,13 @@ pub(crate) fn trust_badge(trust: &Trust) -> Badge {
     }
 }
 
-/// Badges of an agent: trust, a card that could not be fetched, and lifecycle and visibility unless they are the
-/// defaults.
+/// Badges of an agent: trust, a card that could not be fetched, the result of its endpoint check, and lifecycle and
+/// visibility unless they are the defaults.
 pub(crate) fn agent_badges(agent: &Summary, now: Timestamp) -> Vec<Badge> {
     let mut badges = vec![trust_badge(&agent.trust)];
     let liveness = liveness_badge(&agent.liveness, now);
     badges.extend(Some(liveness).filter(|badge| badge.tone != "good"));
+    badges.extend(endpoint_badge(&agent.endpoint));
     badges.extend(agent.lifecycle.known_value().and_then(lifecycle_badge));
     badges.extend(agent.visibility.known_value().and_then(visibility_badge));
     badges
@@ -205,6 +207,40 @@ pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
         tone,
         link: None,
     }
+}
+
+/// Badge of the last endpoint check, with its day; `None` for an agent that was not checked.
+pub(crate) fn endpoint_badge(endpoint: &EndpointSummary) -> Option<Badge> {
+    let (meaning, tone) = match endpoint.state.known_value() {
+        Some(EndpointState::NotChecked) => return None,
+        Some(EndpointState::Answers) => (
+            "The agent answered when the registry last asked it for a task that does not exist.",
+            "good",
+        ),
+        Some(EndpointState::NeedsCredentials) => (
+            "The agent's server wanted credentials when the registry last asked it, and the registry has none.",
+            "plain",
+        ),
+        Some(EndpointState::NotA2a) => (
+            "When the registry last asked at the agent's address, something other than an A2A agent answered.",
+            "bad",
+        ),
+        Some(EndpointState::Unclear) => (
+            "The last answer at the agent's address does not show whether an agent is there.",
+            "plain",
+        ),
+        Some(EndpointState::DoesNotAnswer) => (
+            "The agent did not answer when the registry last asked it.",
+            "warn",
+        ),
+        None => ("", "plain"),
+    };
+    Some(Badge {
+        label: text::single_line(&format!("endpoint: {}", endpoint.text()), LINE),
+        meaning: meaning.to_owned(),
+        tone,
+        link: None,
+    })
 }
 
 /// Lifecycle badge; `None` for an approved agent.

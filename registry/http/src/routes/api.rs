@@ -36,6 +36,7 @@ pub fn mount_api(routes: &mut ServiceConfig<'_>) {
         .service(agents::agent_versions)
         .service(agents::agent_diff)
         .service(agents::agent_findings)
+        .service(agents::agent_endpoint)
         .service(agents::agent_patch)
         .service(lint::card_lint);
     routes
@@ -45,6 +46,8 @@ pub fn mount_api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_vouch)
         .service(domains::owner_vouch_set)
         .service(domains::owner_vouch_end)
+        .service(domains::endpoint_vouch_set)
+        .service(domains::endpoint_vouch_end)
         .service(domains::domain_recrawl)
         .service(domains::domain_verify)
         .service(domains::domain_transfer)

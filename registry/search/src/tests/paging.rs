@@ -122,6 +122,7 @@ fn a_page_goes_on_after_a_value_that_is_gone() {
             after: Some(SortPosition {
                 weak: false,
                 value: SortValue::Name(after.to_owned()),
+                tie_rank: 0,
                 id: Uuid::max(),
             }),
             ..all()
@@ -193,6 +194,7 @@ fn a_position_is_the_same_after_it_was_written() {
         let position = SortPosition {
             weak: true,
             value,
+            tie_rank: 1,
             id: id(7),
         };
         let written = serde_json::to_vec(&position).unwrap();
@@ -228,6 +230,7 @@ fn bounds_are_errors() {
         request.after = Some(SortPosition {
             weak: false,
             value: SortValue::Time(1),
+            tie_rank: 0,
             id: Uuid::nil(),
         });
     });

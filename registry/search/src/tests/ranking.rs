@@ -64,6 +64,52 @@ fn pages_behind_the_rescored_candidates_go_on_in_one_order() {
 }
 
 #[test]
+fn of_equally_relevant_agents_those_that_answer_come_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let states = [
+        "does_not_answer",
+        "not_checked",
+        "answers",
+        "unclear",
+        "needs_credentials",
+        "not_a2a",
+    ];
+    let agents = states
+        .iter()
+        .zip(1..)
+        .map(|(state, number)| with(agent(number, "Cheap flight"), Facet::Endpoint, &[*state]));
+    let index = built(dir.path(), agents.collect());
+    let mut request = text("cheap flight");
+    let mut whole = ids(&index.search(&request).unwrap());
+    let rank = |id: &Uuid| (1..=6).position(|number| *id == self::id(number)).unwrap();
+    let order: Vec<&str> = whole.iter().map(|id| states[rank(id)]).collect();
+    let responding = ["answers", "needs_credentials"];
+    let unknown = ["not_checked", "unclear"];
+    assert!(
+        order[..2].iter().all(|state| responding.contains(state)),
+        "{order:?}"
+    );
+    assert!(
+        order[2..4].iter().all(|state| unknown.contains(state)),
+        "{order:?}"
+    );
+    // Pages go on in the same order.
+    request.limit = 1;
+    let mut paged = Vec::new();
+    while let Some(hit) = index.search(&request).unwrap().hits.pop() {
+        paged.push(hit.id);
+        request.after = Some(hit.position);
+    }
+    assert_eq!(paged, whole);
+    // The order by name does not regard it.
+    request.sort = SortOrder::Name;
+    request.after = None;
+    request.limit = 10;
+    whole.sort_unstable();
+    assert_eq!(ids(&index.search(&request).unwrap()), whole);
+}
+
+#[test]
 fn words_near_each_other_are_worth_more_than_words_far_apart() {
     let dir = tempfile::tempdir().unwrap();
     let described = |number, description: &str| AgentDocument {

@@ -150,6 +150,7 @@ const fn revived_right(kind: EventKind) -> Option<&'static str> {
             "the domain and its approvals are as they were at the backup"
         }
         EventKind::DomainCredentialRemoved => "the credential of the source is sent again",
+        EventKind::DomainEndpointsVouchEnded => "the endpoints of the host may be checked again",
         EventKind::PolicySet => "the former policies are in force again",
         EventKind::WaiverEnded => "the waiver is in force again",
         EventKind::CollectionChanged | EventKind::CollectionDeleted => {

@@ -2,6 +2,7 @@
 
 /// An agent: the history of the card in one slot.
 pub mod agent {
+    use a2a_registry_domain::endpoint::EndpointState;
     use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
 
     table_row! { "agents":
@@ -61,6 +62,13 @@ pub mod agent {
         pub created_at: i64,
         pub updated_at: i64,
         pub retired_at: Option<i64>,
+        /// The result of the last check of its endpoint.
+        pub endpoint: StoredEnum<EndpointState>,
+        /// The checked address; null while none is permitted.
+        pub endpoint_check_id: Option<i64>,
+        pub endpoint_checked_at: Option<i64>,
+        /// The last check with an A2A answer.
+        pub endpoint_answered_at: Option<i64>,
     }
 
     impl Model {
@@ -102,6 +110,10 @@ pub mod agent {
                 created_at: now,
                 updated_at: now,
                 retired_at: None,
+                endpoint: EndpointState::NotChecked.into(),
+                endpoint_check_id: None,
+                endpoint_checked_at: None,
+                endpoint_answered_at: None,
             }
         }
 
@@ -127,6 +139,7 @@ pub mod agent {
         lifecycle -> Lifecycle,
         visibility -> Visibility,
         liveness -> LivenessState,
+        endpoint -> EndpointState,
     }
 }
 

@@ -42,6 +42,7 @@ mod accounts;
 mod agents;
 mod collections;
 mod domains;
+mod endpoints;
 mod governance;
 mod ownership;
 mod peer_candidates;
@@ -59,6 +60,7 @@ pub use accounts::{
 pub use agents::{agent, card_body, hold, version, version_source};
 pub use collections::{collection, feed, saved_search};
 pub use domains::{domain, fetch_attempt, pace, proof, source, source_day, source_registrant};
+pub use endpoints::{endpoint_check, endpoint_day, endpoint_host, endpoint_permission};
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, owner_fingerprint, proof_check};
 pub use peer_candidates::peer_candidate;

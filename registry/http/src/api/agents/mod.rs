@@ -3,13 +3,14 @@
 pub mod cards;
 
 use a2a_registry_api::{
-    Act, Agent, AgentPatch, Deprecate, Diff, FindingList, Similar, VersionList,
+    Act, Agent, AgentPatch, Deprecate, Diff, EndpointView, FindingList, Similar, VersionList,
 };
 use a2a_registry_core::agents::diff::{self, VersionDiffQuery};
 use a2a_registry_core::agents::rendering::render_agent;
 use a2a_registry_core::agents::similar::{self, SimilarAgentsQuery};
 use a2a_registry_core::agents::views::FindingsQuery;
 use a2a_registry_core::agents::{lifecycle_actions, owner_updates, views as agents};
+use a2a_registry_core::endpoints::views as endpoints;
 use a2a_registry_core::paging::PageRequest;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, get, patch, post};
@@ -99,6 +100,30 @@ pub async fn agent_findings(
 ) -> HandlerResult {
     let findings = agents::agent_findings(&caller.context, &caller, &agent.0, &query.0).await?;
     response::json_with_etag(&request, &findings)
+}
+
+/// Show whether an agent answers
+///
+/// The registry asks an agent once a day for a task that does not exist, if checks are enabled and a proof or a vouch
+/// permits it. Everyone who may see the agent sees the result in one word and its day; its owner, curators and
+/// auditors see the details.
+#[utoipa::path(
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The last result", body = EndpointView,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/agents/{agent}/endpoint")]
+pub async fn agent_endpoint(
+    request: HttpRequest,
+    caller: Anyone,
+    agent: AgentRef,
+) -> HandlerResult {
+    let endpoint = endpoints::agent_endpoint(&caller.context, &caller, &agent.0).await?;
+    response::json_with_etag(&request, &endpoint)
 }
 
 /// Show similar agents

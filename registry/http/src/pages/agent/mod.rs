@@ -64,6 +64,8 @@ pub(crate) struct AgentPage {
     /// Badges for lifecycle and visibility, unless they are the defaults.
     unusual: Vec<Badge>,
     fetched: Badge,
+    /// Badge of the last endpoint check, unless there was none.
+    endpoint: Option<Badge>,
     /// Whether the sunset time of a deprecated agent has passed.
     is_past_sunset: bool,
     /// Whether the agent is listed, so that clients get its card.
@@ -197,6 +199,7 @@ impl AgentPage {
             console_script: assets::asset_url("console.js"),
             unusual: facts::status_badges(summary),
             fetched: trust::liveness_badge(&summary.liveness, now),
+            endpoint: trust::endpoint_badge(&summary.endpoint),
             is_past_sunset: summary
                 .deprecation
                 .as_ref()

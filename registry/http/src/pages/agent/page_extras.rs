@@ -1,12 +1,13 @@
 //! Additional data for the agent page: the fetch history, and who proved the domain.
 
-use a2a_registry_api::Proof;
+use a2a_registry_api::{EndpointDetails, Proof};
 use a2a_registry_core::agents::collection_memberships::containing_collections;
 use a2a_registry_core::agents::records::AgentRecord;
 use a2a_registry_core::agents::views::caller_owns_agent;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::domains::domain_access::DomainAccess;
 use a2a_registry_core::domains::row_views::proof_view;
+use a2a_registry_core::endpoints::views::load_endpoint_details;
 use a2a_registry_core::error::Result;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Permission;
@@ -28,6 +29,8 @@ pub(crate) struct AgentPageExtras {
     pub days: Vec<DailyFetches>,
     pub proofs: Vec<Proof>,
     pub collections: Vec<String>,
+    /// The last endpoint check; only for the owner, curators and auditors.
+    pub endpoint: Option<EndpointDetails>,
     /// Name of the account that owns the domain; only for that account and for callers with full access.
     pub owner: Option<String>,
     /// End of the admin's vouch for that account; `None` if it has proved the domain.
@@ -54,6 +57,7 @@ impl AgentPageExtras {
                 successful: u64::try_from(row.good).unwrap_or(0),
             })),
             collections: containing_collections(context, caller, record).await?,
+            endpoint: load_endpoint_details(context, caller, &record.agent).await?,
             ..Self::default()
         };
         if !(sees_all

@@ -6,6 +6,7 @@ use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{FacetValue, Understood};
 use a2a_registry_core::search::skill_names::SkillNames;
 use a2a_registry_core::text;
+use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::facet::Facet;
 
 use crate::pages::search::FilterValueNames;
@@ -65,6 +66,10 @@ fn filter_value_label(filter: Option<Facet>, value: &str, names: &FilterValueNam
         (Some(Facet::Auth), _) => auth::auth_label(value),
         (Some(Facet::Skill), _) => text::single_line(&skill_label(value, &names.skills), 60),
         (Some(Facet::Signature | Facet::Liveness), _) => state_facet_label(value),
+        (Some(Facet::Endpoint), _) => {
+            let state = value.parse::<EndpointState>();
+            text::single_line(state.map_or(value, EndpointState::label), 60)
+        }
         (Some(Facet::Unmanaged), "true") => "has no responsible account".to_owned(),
         (Some(Facet::Unmanaged), "false") => "has a responsible account".to_owned(),
         _ => text::single_line(value, 60),

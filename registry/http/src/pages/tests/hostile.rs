@@ -111,6 +111,8 @@ pub fn hostile_agent(text: &str) -> AgentPage {
     summary.trust.domain = OpenEnum::from_text(text.into());
     summary.trust.signature = OpenEnum::from_text(text.into());
     summary.liveness.state = OpenEnum::from_text(text.into());
+    summary.endpoint.state = OpenEnum::from_text(text.into());
+    summary.endpoint.checked_on = Some(text.into());
     summary.lifecycle = OpenEnum::from_text(text.into());
     agent.decision.state = OpenEnum::from_text(text.into());
     summary.liveness.reason = Some(text.into());

@@ -171,6 +171,7 @@ pub fn summary(card: &AgentCard, number: u128) -> Summary {
             last_changed: Some(NOW.plus_micros(-9 * DAY)),
             next_due: Some(NOW.plus_micros(26 * MINUTE)),
         },
+        endpoint: EndpointSummary::default(),
         deprecation: None,
         card_digest: format!("sha256:{}", "5e".repeat(32)),
         links: Links {
@@ -512,6 +513,12 @@ pub fn domain(text: &str) -> DomainView {
             by: Some(text.into()),
             reason: Some(text.into()),
         }),
+        endpoint_vouch: Some(EndpointVouch {
+            since: NOW,
+            by: text.into(),
+            reason: text.into(),
+        }),
+        endpoint_checks_off: false,
         contact: Some(text.into()),
         checks: vec![ProofCheck {
             at: NOW,

@@ -1,0 +1,7 @@
+//! Endpoint checks: whether agents answer at their own addresses (docs/endpoint-checks.md).
+
+pub mod assignment;
+pub mod check;
+pub mod job;
+pub mod selection;
+pub mod views;

@@ -1,0 +1,152 @@
+//! Leases of hosts whose endpoints are checked. One process at a time asks a host, and one request at a time.
+
+use a2a_registry_domain::timestamp::DAY;
+use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::{Condition, LockBehavior, LockType};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
+
+use super::bulk_rows::lock_for_update;
+use super::entity::{endpoint_check, endpoint_host, pace};
+use super::visit_networks::{MAX_VISITS_PER_NETWORK, PACE_ROW_ID};
+use super::{Executor, Store, StoreError, WriteTransaction};
+
+/// Maximum number of checks of a host under one lease, as of the sources in a visit.
+pub const MAX_CHECKS_PER_LEASE: u64 = 8;
+
+#[derive(Debug, Clone, Copy)]
+pub struct EndpointLeaseRequest {
+    pub now: i64,
+    /// When the lease expires, microseconds.
+    pub leased_until: i64,
+    pub lease: i64,
+}
+
+/// A leased host with its due checks.
+#[derive(Debug, Clone)]
+pub struct LeasedEndpointHost {
+    pub host: endpoint_host::Model,
+    pub checks: Vec<endpoint_check::Model>,
+}
+
+impl Store {
+    /// Leases the host whose check has been due longest, unless spacing or a busy address block forbids it.
+    pub async fn lease_endpoint_host(
+        &self,
+        request: &EndpointLeaseRequest,
+    ) -> Result<Option<LeasedEndpointHost>, StoreError> {
+        // Usually nothing is due: this read takes no lock.
+        let due = select_due_hosts(request.now).one(self.connection());
+        if due.await?.is_none() {
+            return Ok(None);
+        }
+        let write = self.begin_write().await?;
+        lock_for_update(&write, pace::Entity::find_by_id(PACE_ROW_ID))
+            .one(write.connection())
+            .await?;
+        let full_networks = write.full_endpoint_networks(request.now).await?;
+        let is_free = Condition::any()
+            .add(endpoint_host::Column::Network.is_null())
+            .add(endpoint_host::Column::Network.is_not_in(full_networks));
+        let mut query = select_due_hosts(request.now).filter(is_free);
+        if write.locks_rows() {
+            query = query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+        }
+        let Some(mut host) = query.one(write.connection()).await? else {
+            return Ok(None);
+        };
+        host.lease = Some(request.lease);
+        host.leased_until = Some(request.leased_until);
+        let rows = endpoint_host::Entity::update_many()
+            .set(endpoint_host::ActiveModel {
+                lease: Set(host.lease),
+                leased_until: Set(host.leased_until),
+                ..Default::default()
+            })
+            .filter(endpoint_host::Column::Origin.eq(host.origin.as_str()));
+        write.update_rows(rows).await?;
+        let checks = endpoint_check::Entity::find()
+            .filter(endpoint_check::Column::Origin.eq(host.origin.as_str()))
+            .filter(endpoint_check::Column::DueAt.lte(request.now))
+            .order_by_asc(endpoint_check::Column::DueAt)
+            .limit(MAX_CHECKS_PER_LEASE)
+            .all(write.connection())
+            .await?;
+        write.commit().await?;
+        Ok(Some(LeasedEndpointHost { host, checks }))
+    }
+}
+
+impl WriteTransaction {
+    /// The address blocks with as many visits and checks under way as are allowed.
+    async fn full_endpoint_networks(&self, now: i64) -> Result<Vec<String>, StoreError> {
+        let mut busy = self.visit_counts_by_network(now).await?;
+        let leased: Vec<String> = endpoint_host::Entity::find()
+            .select_only()
+            .column(endpoint_host::Column::Network)
+            .filter(endpoint_host::Column::LeasedUntil.gte(now))
+            .filter(endpoint_host::Column::Network.is_not_null())
+            .into_tuple()
+            .all(self.connection())
+            .await?;
+        for network in leased {
+            *busy.entry(network).or_default() += 1;
+        }
+        let full = busy.into_iter();
+        Ok(full
+            .filter(|(_, visits)| *visits >= MAX_VISITS_PER_NETWORK)
+            .map(|(network, _)| network)
+            .collect())
+    }
+
+    /// Ends the lease of a host, which is not asked before `not_before`. Does nothing if the lease is no longer held.
+    pub async fn end_endpoint_lease(
+        &self,
+        leased: &endpoint_host::Model,
+        not_before: i64,
+        network: Option<String>,
+    ) -> Result<(), StoreError> {
+        let due_at = self.first_endpoint_due_at(&leased.origin).await?;
+        let rows = endpoint_host::Entity::update_many()
+            .set(endpoint_host::ActiveModel {
+                lease: Set(None),
+                leased_until: Set(None),
+                not_before: Set(not_before),
+                network: Set(network),
+                due_at: Set(due_at),
+                ..Default::default()
+            })
+            .filter(endpoint_host::Column::Origin.eq(leased.origin.as_str()))
+            .filter(endpoint_host::Column::Lease.eq(leased.lease));
+        self.update_rows(rows).await
+    }
+
+    async fn first_endpoint_due_at(&self, origin: &str) -> Result<Option<i64>, StoreError> {
+        let first = endpoint_check::Entity::find()
+            .filter(endpoint_check::Column::Origin.eq(origin))
+            .order_by_asc(endpoint_check::Column::DueAt)
+            .limit(1)
+            .one(self.connection())
+            .await?;
+        Ok(first.map(|row| row.due_at))
+    }
+}
+
+/// No check is put off longer than this: a later time was set by a clock that was ahead.
+const MAX_PAUSE: i64 = 2 * DAY;
+
+/// The hosts that may be asked now, the one that has been due longest first.
+fn select_due_hosts(now: i64) -> Select<endpoint_host::Entity> {
+    use endpoint_host::Column as C;
+    let is_unleased = Condition::any()
+        .add(C::LeasedUntil.is_null())
+        .add(C::LeasedUntil.lt(now));
+    let is_spaced = Condition::any()
+        .add(C::NotBefore.lte(now))
+        .add(C::NotBefore.gt(now.saturating_add(MAX_PAUSE)));
+    endpoint_host::Entity::find()
+        .filter(C::DueAt.lte(now))
+        .filter(is_spaced)
+        .filter(is_unleased)
+        .order_by_asc(C::DueAt)
+        .limit(1)
+}

@@ -1,0 +1,429 @@
+//! Endpoint checks in the registry, on both databases: what permits them, leases, sharing, history, and outages.
+
+use a2a_registry_api::search_query::SearchQuery;
+use a2a_registry_api::{NewEndpointVouch, NewOwnerVouch, Vouch};
+use a2a_registry_core::config::{AllowPorts, CheckEndpoints, Config};
+use a2a_registry_core::domains::actions::vouch_for_domain;
+use a2a_registry_core::domains::endpoint_permission::{
+    vouch_for_endpoints, withdraw_endpoint_vouch,
+};
+use a2a_registry_core::domains::owner_vouch::vouch_for_domain_owner;
+use a2a_registry_core::endpoints::assignment::{
+    advance_endpoint_assignments, clear_endpoint_assignments,
+};
+use a2a_registry_core::endpoints::check::{
+    HostCheckProgress, check_leased_host, end_host_lease, lease_due_endpoint_host,
+};
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::endpoint::EndpointState;
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_store::endpoint_checks::{
+    ENDPOINT_HISTORY_DAYS, endpoint_checks_by_ids, endpoint_day_count, endpoint_days,
+};
+use a2a_registry_store::events::events_after;
+use serde_json::json;
+use time::Duration;
+
+use crate::policies::put_policies;
+use crate::support::both_databases;
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse};
+use crate::support::origin::{Origin, OriginReply};
+
+both_databases!(
+    only_an_endpoint_vouch_permits_checks_of_a_host_without_a_proof,
+    agents_with_one_address_share_its_check,
+    a_changed_card_is_checked_again,
+    of_two_processes_one_checks_a_host,
+    history_ends_after_ninety_days,
+    nothing_is_recorded_while_the_breaker_is_open,
+    an_event_is_written_only_when_the_word_changes,
+    a_policy_follows_the_word,
+    checks_that_are_turned_off_leave_no_result
+);
+
+const NOT_FOUND: &str =
+    r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found"}}"#;
+const CARD_HOST: &str = "cards.agents-test.com";
+
+fn permit_loopback(config: &mut Config) {
+    config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+    config.crawler.allow_http = true;
+    config.crawler.allow_ports = AllowPorts::Word("any".into());
+    config.crawler.check_endpoints = CheckEndpoints::Vouched;
+}
+
+async fn checking_registry(url: &str) -> InProcessRegistry {
+    InProcessRegistry::with_config(url, permit_loopback).await
+}
+
+/// A server at whose `/rpc` an agent answers.
+fn answering_server() -> Origin {
+    let server = Origin::start();
+    server.set_reply("/rpc", OriginReply::json(NOT_FOUND));
+    server
+}
+
+fn card(name: &str, endpoint: &str) -> Vec<u8> {
+    let card = json!({
+        "name": name,
+        "description": "Is asked whether it answers.",
+        "version": "1.0.0",
+        "supportedInterfaces": [{"url": endpoint, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+        "capabilities": {},
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "s", "name": "Skill", "description": "None.", "tags": ["t"]}],
+    });
+    card.to_string().into_bytes()
+}
+
+/// A listed agent of a domain that nobody has proved, with this endpoint.
+async fn publish(registry: &InProcessRegistry, domain: &str, endpoint: &str) {
+    registry.register_domain(domain).await;
+    let answer = OriginResponse::Card(card(domain, endpoint));
+    registry.crawl_domain(domain, answer).await;
+    let agent = registry.agent(domain).await;
+    registry.approve_open_review(agent.id).await;
+}
+
+/// Registers the host of a server, so that a vouch can be given for it.
+async fn register_host(registry: &InProcessRegistry, server: &Origin) -> String {
+    let view = registry.register_card_url(&server.url("/card.json")).await;
+    view.domain
+}
+
+async fn vouch(registry: &InProcessRegistry, server: &Origin) -> String {
+    let host = register_host(registry, server).await;
+    let new = NewEndpointVouch {
+        reason: "a test".into(),
+    };
+    vouch_for_endpoints(&registry.app, &registry.admin, &host, &new)
+        .await
+        .unwrap();
+    host
+}
+
+/// Applies all events and scans.
+async fn assign(registry: &InProcessRegistry) {
+    while advance_endpoint_assignments(&registry.app).await.unwrap() {}
+}
+
+/// Makes the due checks; returns how many hosts were leased.
+async fn make_due_checks(registry: &InProcessRegistry) -> usize {
+    assign(registry).await;
+    let mut hosts = 0;
+    while let Some(leased) = lease_due_endpoint_host(&registry.app).await.unwrap() {
+        let mut progress = HostCheckProgress::default();
+        check_leased_host(&registry.app, &leased, &mut progress)
+            .await
+            .unwrap();
+        end_host_lease(&registry.app, &leased.host, progress)
+            .await
+            .unwrap();
+        hosts += 1;
+    }
+    hosts
+}
+
+async fn state(registry: &InProcessRegistry, domain: &str) -> EndpointState {
+    registry.agent(domain).await.endpoint().unwrap()
+}
+
+async fn endpoint_events(registry: &InProcessRegistry) -> usize {
+    let events = events_after(&registry.store, 0, 10_000).await.unwrap();
+    let events = events.iter();
+    events
+        .filter(|event| event.kind == EventKind::AgentEndpoint)
+        .count()
+}
+
+async fn only_an_endpoint_vouch_permits_checks_of_a_host_without_a_proof(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    let host = register_host(&registry, &server).await;
+    assert_eq!(make_due_checks(&registry).await, 0);
+    let (app, admin) = (&registry.app, &registry.admin);
+    let of_host = Vouch {
+        reason: "a test".into(),
+        account: None,
+    };
+    vouch_for_domain(app, admin, &host, &of_host).await.unwrap();
+    let of_owner = NewOwnerVouch {
+        account: admin.account.as_ref().unwrap().name.clone(),
+        reason: "a test".into(),
+        expires_in_days: None,
+    };
+    vouch_for_domain_owner(app, admin, &host, &of_owner)
+        .await
+        .unwrap();
+    registry.advance(Duration::days(2));
+    assert_eq!(make_due_checks(&registry).await, 0);
+    assert_eq!(state(&registry, CARD_HOST).await, EndpointState::NotChecked);
+
+    let new = NewEndpointVouch {
+        reason: "a test".into(),
+    };
+    let view = vouch_for_endpoints(app, admin, &host, &new).await.unwrap();
+    assert_eq!(view.endpoint_vouch.unwrap().reason, "a test");
+    assert_eq!(make_due_checks(&registry).await, 1);
+    assert_eq!(state(&registry, CARD_HOST).await, EndpointState::Answers);
+    registry.catch_up().await;
+    let query = SearchQuery {
+        endpoint: vec!["answers".into()],
+        ..SearchQuery::default()
+    };
+    let found = registry.search_all(&registry.admin, &query).await;
+    assert_eq!(found.agents.len(), 1);
+
+    // What was permitted when the address was assigned is judged again before each check.
+    registry.advance(Duration::days(2));
+    withdraw_endpoint_vouch(app, admin, &host).await.unwrap();
+    if let Some(leased) = lease_due_endpoint_host(app).await.unwrap() {
+        let mut progress = HostCheckProgress::default();
+        check_leased_host(app, &leased, &mut progress)
+            .await
+            .unwrap();
+        end_host_lease(app, &leased.host, progress).await.unwrap();
+    }
+    assert_eq!(server.requests_to("/rpc").len(), 1);
+    assign(&registry).await;
+    assert_eq!(state(&registry, CARD_HOST).await, EndpointState::NotChecked);
+    let agent = registry.agent(CARD_HOST).await;
+    assert_eq!(agent.endpoint_check_id, None);
+    assert_eq!(agent.endpoint_answered_at, None);
+}
+
+async fn agents_with_one_address_share_its_check(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    let endpoint = server.url("/rpc");
+    for domain in ["one.agents-test.com", "two.agents-test.com"] {
+        publish(&registry, domain, &endpoint).await;
+    }
+    assert_eq!(make_due_checks(&registry).await, 1);
+    assert_eq!(server.requests_to("/rpc").len(), 1);
+    let one = registry.agent("one.agents-test.com").await;
+    let two = registry.agent("two.agents-test.com").await;
+    assert_eq!(one.endpoint_check_id, two.endpoint_check_id);
+    for agent in [one, two] {
+        assert_eq!(agent.endpoint, EndpointState::Answers);
+        assert!(agent.endpoint_answered_at.is_some());
+    }
+    // A third one is told the result that is there.
+    publish(&registry, "three.agents-test.com", &endpoint).await;
+    assert_eq!(make_due_checks(&registry).await, 0);
+    assert_eq!(
+        state(&registry, "three.agents-test.com").await,
+        EndpointState::Answers
+    );
+    registry.advance(Duration::hours(23));
+    assert_eq!(make_due_checks(&registry).await, 0);
+    registry.advance(Duration::hours(2));
+    assert_eq!(make_due_checks(&registry).await, 1);
+    assert_eq!(server.requests_to("/rpc").len(), 2);
+}
+
+async fn a_changed_card_is_checked_again(url: &str) {
+    let registry = InProcessRegistry::with_config(url, |config| {
+        permit_loopback(config);
+        config.governance.approve_all = true;
+    })
+    .await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    let endpoint = server.url("/rpc");
+    registry.register_domain(CARD_HOST).await;
+    registry
+        .crawl_domain(CARD_HOST, OriginResponse::Card(card("Before", &endpoint)))
+        .await;
+    assert_eq!(make_due_checks(&registry).await, 1);
+    assert_eq!(make_due_checks(&registry).await, 0);
+    registry.advance(Duration::hours(1));
+    registry
+        .crawl_domain(CARD_HOST, OriginResponse::Card(card("After", &endpoint)))
+        .await;
+    assert_eq!(make_due_checks(&registry).await, 1);
+    assert_eq!(server.requests_to("/rpc").len(), 2);
+}
+
+async fn of_two_processes_one_checks_a_host(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    assign(&registry).await;
+    let leased = lease_due_endpoint_host(&registry.app)
+        .await
+        .unwrap()
+        .unwrap();
+    // A process on the same database has the same leases.
+    assert!(
+        lease_due_endpoint_host(&registry.app)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    // One that ends without a word is replaced after its lease.
+    registry.advance(Duration::minutes(11));
+    let again = lease_due_endpoint_host(&registry.app)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_ne!(leased.host.lease, again.host.lease);
+    let mut progress = HostCheckProgress::default();
+    check_leased_host(&registry.app, &again, &mut progress)
+        .await
+        .unwrap();
+    // The first one no longer holds the lease, so it cannot end it.
+    end_host_lease(&registry.app, &leased.host, HostCheckProgress::default())
+        .await
+        .unwrap();
+    assert!(
+        lease_due_endpoint_host(&registry.app)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    end_host_lease(&registry.app, &again.host, progress)
+        .await
+        .unwrap();
+    assert_eq!(server.requests_to("/rpc").len(), 1);
+    assert_eq!(state(&registry, CARD_HOST).await, EndpointState::Answers);
+}
+
+async fn history_ends_after_ninety_days(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    make_due_checks(&registry).await;
+    let id = registry.agent(CARD_HOST).await.endpoint_check_id.unwrap();
+    let row = endpoint_checks_by_ids(&registry.store, &[id])
+        .await
+        .unwrap()
+        .remove(0);
+    let first = endpoint_days(&registry.store, id).await.unwrap()[0].day;
+    let write = registry.app.store.begin_write().await.unwrap();
+    for day in first..first + ENDPOINT_HISTORY_DAYS {
+        // A second check of a day replaces its result.
+        for _ in 0..2 {
+            write.record_endpoint_check(&row, day).await.unwrap();
+        }
+    }
+    write.commit().await.unwrap();
+    let kept = u64::from(ENDPOINT_HISTORY_DAYS.unsigned_abs());
+    let count = endpoint_day_count(&registry.store, id).await.unwrap();
+    assert_eq!(count, kept);
+    let write = registry.app.store.begin_write().await.unwrap();
+    let next = first + ENDPOINT_HISTORY_DAYS;
+    write.record_endpoint_check(&row, next).await.unwrap();
+    write.commit().await.unwrap();
+    let days = endpoint_days(&registry.store, id).await.unwrap();
+    assert_eq!(days.len() as u64, kept);
+    assert_eq!((days[0].day, days[89].day), (next, first + 1));
+    let count = endpoint_day_count(&registry.store, id).await.unwrap();
+    assert_eq!(count, kept);
+}
+
+async fn nothing_is_recorded_while_the_breaker_is_open(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    make_due_checks(&registry).await;
+    let before = registry.agent(CARD_HOST).await;
+    registry.advance(Duration::days(2));
+    server.set_reply("/rpc", OriginReply::status(502));
+    let leased = lease_due_endpoint_host(&registry.app)
+        .await
+        .unwrap()
+        .unwrap();
+    // It opens while the host is asked.
+    registry.app.crawl_state.open_breaker(registry.now());
+    let mut progress = HostCheckProgress::default();
+    check_leased_host(&registry.app, &leased, &mut progress)
+        .await
+        .unwrap();
+    end_host_lease(&registry.app, &leased.host, progress)
+        .await
+        .unwrap();
+    registry.advance(Duration::hours(1));
+    assert!(
+        lease_due_endpoint_host(&registry.app)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert_eq!(registry.agent(CARD_HOST).await, before);
+    assert_eq!(server.requests_to("/rpc").len(), 2);
+}
+
+async fn an_event_is_written_only_when_the_word_changes(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    make_due_checks(&registry).await;
+    assert_eq!(endpoint_events(&registry).await, 1);
+    let first = registry.agent(CARD_HOST).await;
+    registry.advance(Duration::days(1));
+    make_due_checks(&registry).await;
+    assert_eq!(endpoint_events(&registry).await, 1);
+    let second = registry.agent(CARD_HOST).await;
+    assert!(second.endpoint_checked_at > first.endpoint_checked_at);
+    assert!(second.endpoint_answered_at > first.endpoint_answered_at);
+    server.set_reply("/rpc", OriginReply::status(502));
+    registry.advance(Duration::days(1));
+    make_due_checks(&registry).await;
+    assert_eq!(endpoint_events(&registry).await, 2);
+    let third = registry.agent(CARD_HOST).await;
+    assert_eq!(third.endpoint, EndpointState::DoesNotAnswer);
+    assert_eq!(third.endpoint_answered_at, second.endpoint_answered_at);
+    registry.assert_index_matches_database().await;
+}
+
+/// A policy that permits agents that answer permits one from the check on that says so, and no longer than that.
+async fn a_policy_follows_the_word(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    let answering =
+        "permit (principal, action, resource) when { resource.endpoint == \"answers\" };";
+    put_policies(&registry, &[("answering", answering)]).await;
+    registry.catch_up().await;
+    let nobody = Caller::default();
+    let found = async || {
+        let query = SearchQuery::default();
+        registry.search_all(&nobody, &query).await.agents.len()
+    };
+    assert_eq!(found().await, 0);
+    make_due_checks(&registry).await;
+    registry.catch_up().await;
+    assert_eq!(found().await, 1);
+    server.set_reply("/rpc", OriginReply::status(502));
+    registry.advance(Duration::days(1));
+    make_due_checks(&registry).await;
+    // It is hidden from the result on, before the index has applied its event.
+    assert_eq!(found().await, 0);
+    registry.catch_up().await;
+    assert_eq!(found().await, 0);
+}
+
+async fn checks_that_are_turned_off_leave_no_result(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    make_due_checks(&registry).await;
+    assert_eq!(state(&registry, CARD_HOST).await, EndpointState::Answers);
+    let registry = registry
+        .restart(|config| config.crawler.check_endpoints = CheckEndpoints::Off)
+        .await;
+    while clear_endpoint_assignments(&registry.app).await.unwrap() {}
+    assert_eq!(state(&registry, CARD_HOST).await, EndpointState::NotChecked);
+    assert_eq!(make_due_checks(&registry).await, 0);
+    assert_eq!(server.requests_to("/rpc").len(), 1);
+}
