@@ -7,6 +7,7 @@
 
 mod action;
 mod agent_attributes;
+mod batch_evaluation;
 mod evaluation;
 mod nesting_limit;
 mod policy;
@@ -18,6 +19,7 @@ mod templates;
 
 pub use action::Action;
 pub use agent_attributes::{AgentAttributes, CollectionMembership};
+pub use batch_evaluation::BatchEvaluator;
 pub use evaluation::AuthorizationDecision;
 pub use policy::{Effect, Policy, PolicyMode, PolicyText};
 pub use policy_error::PolicyError;

@@ -1,5 +1,6 @@
 //! A policy: parsed, checked and prepared for evaluation.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use cedar_policy::{
@@ -76,6 +77,8 @@ pub struct Policy {
     /// Whether its condition uses the agent's collections.
     pub(crate) uses_collections: bool,
     pub(crate) names_actions: bool,
+    /// The attributes that decide whether the policy matches; `None` if the agent's identity may decide it.
+    pub(crate) read_attributes: Option<BTreeSet<String>>,
     pub(crate) parsed: CedarPolicy,
     /// The policy as a permit for everybody, which is satisfied exactly if the policy matches. `None` without
     /// conditions.
@@ -123,6 +126,7 @@ impl Policy {
         let is_conditional = parsed.has_non_scope_constraint()
             || !matches!(parsed.resource_constraint(), ResourceConstraint::Any);
         let uses_collections = mentions_attribute(&policy_json["conditions"], "collections");
+        let read_attributes = read_attributes(&policy_json);
         let match_probe = match is_conditional && mode != PolicyMode::Off {
             true => to_match_probe(policy_json),
             false => None,
@@ -138,6 +142,7 @@ impl Policy {
             actions: policy_actions(&parsed),
             is_built_in: false,
             uses_collections,
+            read_attributes,
             names_actions: parsed.action_constraint() != ActionConstraint::Any,
             scope: PrincipalScope::from_constraint(&parsed.principal_constraint()),
             is_conditional,
@@ -215,6 +220,46 @@ fn mentions_attribute(condition: &Value, name: &str) -> bool {
         }
         Value::Array(parts) => parts.iter().any(|one| mentions_attribute(one, name)),
         _ => false,
+    }
+}
+
+/// The attributes that decide whether a policy, in Cedar's JSON form, matches a resource; `None` if it compares the
+/// resource itself with something.
+fn read_attributes(policy_json: &Value) -> Option<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    let scope = &policy_json["resource"];
+    match scope["op"].as_str() {
+        Some("All") => {}
+        // An agent is in its domain, and in nothing else but itself.
+        Some("in") if scope["entity"]["type"] == "Domain" => {
+            names.insert("domain".to_owned());
+        }
+        _ => return None,
+    }
+    collect_read_attributes(&policy_json["conditions"], &mut names).then_some(names)
+}
+
+/// Adds the attributes in a condition; returns whether it uses the resource for nothing but its attributes.
+fn collect_read_attributes(condition: &Value, names: &mut BTreeSet<String>) -> bool {
+    match condition {
+        Value::Object(members) => {
+            let access = members.get(".").or_else(|| members.get("has"));
+            let attribute = access.and_then(|access| access["attr"].as_str());
+            if let (Some(access), Some(attribute)) = (access, attribute) {
+                names.insert(attribute.to_owned());
+                let is_of_resource = access["left"]["Var"] == "resource";
+                return is_of_resource || collect_read_attributes(&access["left"], names);
+            }
+            let is_resource = members.get("Var").and_then(Value::as_str) == Some("resource");
+            !is_resource
+                && members
+                    .values()
+                    .all(|part| collect_read_attributes(part, names))
+        }
+        Value::Array(parts) => parts
+            .iter()
+            .all(|part| collect_read_attributes(part, names)),
+        _ => true,
     }
 }
 

@@ -1,0 +1,218 @@
+//! Batch evaluation: some policies of a set, evaluated for many agents.
+//!
+//! Policies that read the same attributes form a group, and agents with equal values of these share its result. Only
+//! attributes that a group reads are converted for Cedar.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cedar_policy::{PolicyId, PolicySet as CedarSet};
+
+use crate::action::Action;
+use crate::agent_attributes::{
+    AgentAttributes, AttributeValue, CollectionMembership, attribute_values,
+};
+use crate::nesting_limit::run_with_large_stack;
+use crate::policy::{Policy, PolicyMode};
+use crate::policy_matches::PolicyMatches;
+use crate::policy_set::{PolicySet, cedar_request_with_entities, match_probes};
+
+/// Maximum number of results that a group keeps; further agents are evaluated one by one.
+const MAX_SHARED_RESULTS: usize = 4_096;
+/// Maximum size of the values for which a result is kept: longer ones are seldom equal.
+const MAX_KEY_BYTES: usize = 512;
+
+/// Policies of one set about one action, prepared for many agents.
+#[derive(Debug)]
+pub struct BatchEvaluator {
+    action: Action,
+    membership: Option<Arc<dyn CollectionMembership>>,
+    /// Policies that match every agent.
+    unconditional: BTreeSet<u16>,
+    /// Policies that cannot be evaluated on their own.
+    refused: BTreeSet<u16>,
+    groups: Vec<AttributeGroup>,
+    /// The attributes that any of the policies reads; `None` if the identity of an agent may decide too.
+    read_attributes: Option<BTreeSet<String>>,
+}
+
+/// Policies that read the same attributes.
+#[derive(Debug)]
+struct AttributeGroup {
+    probes: CedarSet,
+    /// The places of the attributes among all; `None` if results are not shared.
+    attribute_places: Option<Vec<usize>>,
+    results: Mutex<HashMap<Vec<u8>, Arc<PolicyMatches>>>,
+}
+
+impl PolicySet {
+    /// The policies about an action that match the same agents as the one with the same name in another set: each with
+    /// its index there and here. Collections may have changed, so policies that use them are left out.
+    pub fn carried_policies(&self, before: &Self, action: Action) -> Vec<(u16, u16)> {
+        let earlier: HashMap<&str, (u16, &Policy)> = before
+            .policies_for_action(action)
+            .map(|(index, policy)| (policy.id.as_str(), (index, policy)))
+            .collect();
+        let carried = self
+            .policies_for_action(action)
+            .filter_map(|(index, policy)| {
+                let (there, old) = earlier.get(policy.id.as_str())?;
+                let is_same = old.text == policy.text && !policy.uses_collections;
+                is_same.then_some((*there, index))
+            });
+        carried.collect()
+    }
+
+    /// Prepares to evaluate some policies about an action, by their indices, for many agents. `None` if there is not
+    /// enough memory.
+    pub fn batch_evaluator(
+        &self,
+        action: Action,
+        indices: &BTreeSet<u16>,
+    ) -> Option<BatchEvaluator> {
+        run_with_large_stack(|| {
+            let policies = self.policies_for_action(action);
+            let policies = policies.filter(|(index, policy)| {
+                policy.mode != PolicyMode::Off && indices.contains(index)
+            });
+            BatchEvaluator::new(action, policies, self.membership())
+        })
+    }
+}
+
+impl BatchEvaluator {
+    fn new<'a>(
+        action: Action,
+        policies: impl Iterator<Item = (u16, &'a Policy)>,
+        membership: Option<Arc<dyn CollectionMembership>>,
+    ) -> Self {
+        let (mut unconditional, mut refused) = (BTreeSet::new(), BTreeSet::new());
+        let mut probes_by_attributes: BTreeMap<&Option<BTreeSet<String>>, CedarSet> =
+            BTreeMap::new();
+        for (index, policy) in policies {
+            if !policy.is_conditional {
+                unconditional.insert(index);
+                continue;
+            }
+            let probes = probes_by_attributes
+                .entry(&policy.read_attributes)
+                .or_default();
+            let probe = policy.match_probe.as_ref();
+            let probe = probe.map(|probe| probe.new_id(PolicyId::new(index.to_string())));
+            if probe.is_none_or(|probe| probes.add(probe).is_err()) {
+                refused.insert(index);
+            }
+        }
+        let read_attributes =
+            probes_by_attributes
+                .keys()
+                .try_fold(BTreeSet::new(), |mut all, names| {
+                    all.extend(names.as_ref()?.iter().cloned());
+                    Some(all)
+                });
+        let no_agent = AgentAttributes::default();
+        let all_names: Vec<&str> = attribute_values(&no_agent, &[])
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        let groups = probes_by_attributes
+            .into_iter()
+            .map(|(names, probes)| AttributeGroup {
+                probes,
+                attribute_places: names.as_ref().and_then(|names| {
+                    let place = |name: &String| all_names.iter().position(|one| one == name);
+                    names.iter().map(place).collect()
+                }),
+                results: Mutex::default(),
+            })
+            .collect();
+        Self {
+            action,
+            membership,
+            unconditional,
+            refused,
+            groups,
+            read_attributes,
+        }
+    }
+
+    /// Whether the policies read no other attributes than these.
+    pub fn reads_only(&self, names: &[&str]) -> bool {
+        let read = self.read_attributes.as_ref();
+        read.is_some_and(|read| read.iter().all(|name| names.contains(&name.as_str())))
+    }
+
+    /// The policies that match an agent. Attributes that none of them reads may be missing.
+    pub fn evaluate(&self, agent: &AgentAttributes) -> PolicyMatches {
+        let mut matches = PolicyMatches {
+            matching: self.unconditional.clone(),
+            failed: self.refused.clone(),
+        };
+        let collections = self.collections_containing(agent);
+        let values = attribute_values(agent, &collections);
+        let mut asked = None;
+        for group in &self.groups {
+            let key = group.result_key(&values);
+            let found = match key.as_ref().and_then(|key| group.shared_result(key)) {
+                Some(found) => found,
+                None => {
+                    let asked = asked.get_or_insert_with(|| self.cedar_request(agent, &values));
+                    let found = Arc::new(match_probes(&group.probes, asked.as_ref().ok()));
+                    if let Some(key) = key {
+                        group.share_result(key, &found);
+                    }
+                    found
+                }
+            };
+            matches.matching.extend(&found.matching);
+            matches.failed.extend(&found.failed);
+        }
+        matches
+    }
+
+    fn collections_containing(&self, agent: &AgentAttributes) -> Vec<String> {
+        let read = self.read_attributes.as_ref();
+        let is_read = read.is_none_or(|read| read.contains("collections"));
+        let membership = self.membership.as_ref().filter(|_| is_read);
+        membership.map_or_else(Vec::new, |all| all.collections_containing(agent))
+    }
+
+    fn cedar_request(
+        &self,
+        agent: &AgentAttributes,
+        values: &[(&'static str, AttributeValue<'_>)],
+    ) -> Result<(cedar_policy::Request, cedar_policy::Entities), String> {
+        let values = values.to_vec();
+        let resource = match &self.read_attributes {
+            Some(names) => agent.to_entities_with_attributes(values, names),
+            None => agent.to_entities_with_values(values),
+        };
+        cedar_request_with_entities(self.action, resource?)
+    }
+}
+
+impl AttributeGroup {
+    /// The values that decide the result; `None` if it is not shared.
+    fn result_key(&self, values: &[(&'static str, AttributeValue<'_>)]) -> Option<Vec<u8>> {
+        let mut key = Vec::new();
+        for place in self.attribute_places.as_ref()? {
+            values.get(*place)?.1.append_key(&mut key);
+            if key.len() > MAX_KEY_BYTES {
+                return None;
+            }
+        }
+        Some(key)
+    }
+
+    fn shared_result(&self, key: &[u8]) -> Option<Arc<PolicyMatches>> {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.get(key).cloned()
+    }
+
+    fn share_result(&self, key: Vec<u8>, found: &Arc<PolicyMatches>) {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        if results.len() < MAX_SHARED_RESULTS {
+            results.insert(key, Arc::clone(found));
+        }
+    }
+}
