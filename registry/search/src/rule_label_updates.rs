@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::agent_id_reader::AgentIdReader;
 use super::doc_bit_set::DocBitSet;
 use super::error::IndexError;
-use super::rule_label_file::write_rule_labels;
+use super::rule_label_file::{RULE_LABEL_FILE, write_rule_labels};
 use super::rule_labels::{RuleLabelUpdate, RuleLabels};
 use super::{Index, IndexInner, lock_ignoring_poison};
 
@@ -94,6 +94,9 @@ impl Index {
             return;
         };
         let (labels, seq) = (self.0.served_rule_labels(), self.applied_seq());
+        if labels.is_empty() && !state.folder.path().join(RULE_LABEL_FILE).exists() {
+            return;
+        }
         if let Err(error) = write_rule_labels(state.folder.path(), &labels, seq) {
             tracing::warn!(%error, "cannot save the rule labels; after a restart all rules are evaluated again");
         }
