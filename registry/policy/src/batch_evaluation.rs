@@ -216,3 +216,139 @@ impl AttributeGroup {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::policy::PolicyText;
+
+    #[derive(Debug)]
+    struct ByTag;
+
+    impl CollectionMembership for ByTag {
+        fn collections_containing(&self, agent: &AgentAttributes) -> Vec<String> {
+            agent.tags.clone()
+        }
+    }
+
+    fn compile(texts: &[&str]) -> PolicySet {
+        let texts: Vec<PolicyText> = (0..)
+            .zip(texts)
+            .map(|(number, text): (u32, _)| PolicyText {
+                id: format!("p{number}"),
+                text: (*text).to_owned(),
+            })
+            .collect();
+        let set = PolicySet::compile(1, &texts).unwrap();
+        set.with_collections(Arc::new(ByTag))
+    }
+
+    const TEXTS: [&str; 12] = [
+        "permit (principal, action, resource);",
+        "forbid (principal, action, resource) when { resource.tags.contains(\"x\") };",
+        "forbid (principal, action, resource) when { resource.tags.containsAny([\"y\", \"z\"]) || resource.has_error };",
+        "permit (principal in Group::\"a\", action, resource) when { resource.domain like \"*.test\" };",
+        "permit (principal, action, resource) when { resource.trust * 4611686018427387904 > 0 };",
+        "forbid (principal, action, resource in Domain::\"a.test\");",
+        "forbid (principal, action, resource == Agent::\"1\");",
+        "forbid (principal, action, resource) when { resource in Domain::\"b.test\" };",
+        "forbid (principal, action, resource) unless { resource.collections.contains(\"y\") };",
+        "permit (principal, action, resource) when { resource.provider == \"\" && resource.trust > 1 };",
+        "@mode(\"dry_run\") forbid (principal, action, resource) when { resource.auth.isEmpty() };",
+        "@mode(\"off\") forbid (principal, action, resource) when { resource.verified };",
+    ];
+
+    fn agents() -> impl Iterator<Item = AgentAttributes> {
+        let tags: [&[&str]; 4] = [&[], &["x"], &["y"], &["x", "z"]];
+        (0..240_usize).map(move |number| AgentAttributes {
+            id: (number % 60).to_string(),
+            domain: ["a.test", "b.test", "c.example"][number % 3].to_owned(),
+            tags: tags[number % 4]
+                .iter()
+                .map(|tag| (*tag).to_owned())
+                .collect(),
+            trust: i64::try_from(number % 5).unwrap() - 1,
+            has_error: number % 7 == 0,
+            provider: ["", "acme"][number % 2].to_owned(),
+            ..AgentAttributes::default()
+        })
+    }
+
+    /// Shared results and left-out attributes change nothing, for all policies and for each alone.
+    #[test]
+    fn a_batch_decides_as_each_agent_alone() {
+        let set = compile(&TEXTS);
+        let all: BTreeSet<u16> = (0..).take(TEXTS.len()).collect();
+        let selections = all.iter().map(|one| BTreeSet::from([*one]));
+        for indices in selections.chain([all.clone()]) {
+            let batch = set.batch_evaluator(Action::Discover, &indices).unwrap();
+            for agent in agents() {
+                let mut alone = set.match_agent(Action::Discover, &agent);
+                alone.matching.retain(|index| indices.contains(index));
+                alone.failed.retain(|index| indices.contains(index));
+                assert_eq!(batch.evaluate(&agent), alone, "{indices:?} {agent:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn equal_values_are_evaluated_once_and_results_are_bounded() {
+        let set = compile(&TEXTS);
+        let batch = set
+            .batch_evaluator(Action::Discover, &BTreeSet::from([2]))
+            .unwrap();
+        assert!(batch.reads_only(&["tags", "has_error"]) && !batch.reads_only(&["tags"]));
+        for agent in agents() {
+            batch.evaluate(&agent);
+        }
+        let kept = || batch.groups[0].results.lock().unwrap().len();
+        assert_eq!(kept(), 8);
+        for number in 0..=MAX_SHARED_RESULTS {
+            let tags = vec![number.to_string()];
+            batch.evaluate(&AgentAttributes {
+                tags,
+                ..AgentAttributes::default()
+            });
+        }
+        assert_eq!(kept(), MAX_SHARED_RESULTS);
+        // The identity of an agent shares nothing.
+        let own = set
+            .batch_evaluator(Action::Discover, &BTreeSet::from([6]))
+            .unwrap();
+        assert!(!own.reads_only(&["tags"]));
+        assert!(own.groups[0].attribute_places.is_none());
+    }
+
+    #[test]
+    fn policies_with_the_same_text_are_carried() {
+        let before = compile(&TEXTS);
+        let mut texts: Vec<PolicyText> = before
+            .policies()
+            .iter()
+            .map(|policy| PolicyText {
+                id: policy.id.clone(),
+                text: policy.text.clone(),
+            })
+            .collect();
+        texts.remove(0);
+        texts[0].text.push(' ');
+        let after = PolicySet::compile(2, &texts).unwrap();
+        let carried = after.carried_policies(&before, Action::Discover);
+        // Neither the changed one, nor the one about collections.
+        assert_eq!(
+            carried,
+            [
+                (2, 1),
+                (3, 2),
+                (4, 3),
+                (5, 4),
+                (6, 5),
+                (7, 6),
+                (9, 8),
+                (10, 9),
+                (11, 10)
+            ]
+        );
+    }
+}
