@@ -80,6 +80,25 @@ pub struct Policies {
     pub reason: Option<String>,
     /// When it was made.
     pub created_at: Option<Timestamp>,
+    /// The running processes of the registry, each with the set that it has in force; the one that responds is the
+    /// first.
+    #[serde(default)]
+    pub replicas: Vec<PolicyReplica>,
+}
+
+/// A running process of the registry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PolicyReplica {
+    /// Its name, a new one at each start.
+    pub process: Uuid,
+    /// Number of the set that it has in force.
+    pub in_force: u64,
+    /// Number of agents that it has evaluated under the next set, or under the last one.
+    pub evaluated: u64,
+    /// Number of agents to evaluate for that.
+    pub agents: u64,
+    /// When it has reported this.
+    pub seen_at: Timestamp,
 }
 
 /// A set that was accepted.

@@ -30,6 +30,11 @@ pub struct ActivePolicySets {
     activation_failed: AtomicBool,
     /// How often another set was put in force.
     switches: AtomicU64,
+    /// Signals that another set was put in force.
+    pub switch_signal: Notify,
+    /// The agents that were evaluated under the next set, and those to be evaluated.
+    evaluated_agents: AtomicU64,
+    agents_to_evaluate: AtomicU64,
 }
 
 /// A set by which this process admits, with the matches of its shipped policies.
@@ -89,7 +94,25 @@ impl ActivePolicySets {
             may_have_newer: AtomicBool::new(may_have_newer),
             activation_failed: AtomicBool::new(false),
             switches: AtomicU64::new(0),
+            switch_signal: Notify::new(),
+            evaluated_agents: AtomicU64::new(0),
+            agents_to_evaluate: AtomicU64::new(0),
         }
+    }
+
+    pub fn record_evaluation_progress(&self, evaluated: usize, agents: usize) {
+        self.evaluated_agents
+            .store(evaluated as u64, Ordering::Relaxed);
+        self.agents_to_evaluate
+            .store(agents as u64, Ordering::Relaxed);
+    }
+
+    /// The agents that were evaluated under the next set, or the last one, and those that were to be.
+    pub fn evaluation_progress(&self) -> (u64, u64) {
+        (
+            self.evaluated_agents.load(Ordering::Relaxed),
+            self.agents_to_evaluate.load(Ordering::Relaxed),
+        )
     }
 
     /// The newest set that this process knows.
@@ -222,6 +245,7 @@ impl ActivePolicySets {
             enforced: next,
             pending: None,
         }));
+        self.switch_signal.notify_one();
     }
 
     /// Records that a newer set may have been made.

@@ -231,7 +231,14 @@ impl PolicyRollout {
         }
         let mut update = self.new_update(context);
         let (mut rest, mut unused) = (agents.as_slice(), 0);
+        let progress = |rest: usize| {
+            let evaluated = agents.len() - rest;
+            context
+                .policy_sets
+                .record_evaluation_progress(evaluated, agents.len());
+        };
         while !rest.is_empty() {
+            progress(rest.len());
             let count = rest.len().min(CHUNK_AGENTS * concurrent_chunks(context));
             let (now, later) = rest.split_at(count);
             rest = later;
@@ -256,6 +263,7 @@ impl PolicyRollout {
             }
         }
         use_evaluated_labels(context, update).await?;
+        progress(0);
         Ok(true)
     }
 

@@ -15,6 +15,22 @@ pub mod policy_set {
     }
 }
 
+/// A process that evaluates policies, with the set that it has in force.
+pub mod policy_replica {
+    table_row! { "policy_replicas":
+        /// A new one at each start.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub process: Uuid,
+        pub number: i64,
+        /// Of the agents to evaluate under the next set, those that are evaluated.
+        pub evaluated: i64,
+        /// Number of agents to evaluate under the next set.
+        pub agents: i64,
+        /// The time of its last report.
+        pub seen_at: i64,
+    }
+}
+
 /// A waiver: a policy that is ignored for one content of an agent.
 pub mod waiver {
     table_row! { "waivers":
