@@ -68,6 +68,7 @@ mod paging;
 mod policies;
 mod policy_apply;
 mod policy_pages;
+mod policy_rollouts;
 mod policy_trials;
 mod pressure;
 mod proof_check_leases;

@@ -7,7 +7,7 @@ use a2a_registry_store::entity::{
     a2a_task, account, account_group, agent, agent_report, agent_vectors, break_glass, card_body,
     challenge, collection, decision, domain, dry_run_change, embedding_model, enrolled_key, event,
     feed, fetch_attempt, group_member, hold, identity, owner_fingerprint, pace, peer_candidate,
-    policy_replica, policy_set, proof, proof_check, review, review_approval, review_comment,
+    policy_preview, policy_replica, policy_set, proof, proof_check, review, review_approval, review_comment,
     saved_search, schema_compatibility, session, setting, source, source_day, source_registrant,
     token, used_sign_in_attempt, version, version_source, waiver,
 };
@@ -312,6 +312,7 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<agent_report::Entity>(&connection, &mut tables).await;
     entity::<policy_set::Entity>(&connection, &mut tables).await;
     entity::<policy_replica::Entity>(&connection, &mut tables).await;
+    entity::<policy_preview::Entity>(&connection, &mut tables).await;
     entity::<waiver::Entity>(&connection, &mut tables).await;
     entity::<peer_candidate::Entity>(&connection, &mut tables).await;
     entity::<dry_run_change::Entity>(&connection, &mut tables).await;

@@ -20,7 +20,7 @@ mod m0008_vectors;
 mod m0009_a2a_tasks;
 mod m0010_peer_candidates;
 mod m0011_schema_compatibility;
-mod m0012_policy_replicas;
+mod m0012_policy_work;
 mod new_table;
 
 pub use compatible_migration::CompatibleMigration;
@@ -61,8 +61,8 @@ impl MigratorTrait for Migrator {
             }),
             Box::new(CompatibleMigration {
                 migration: create_tables_migration(
-                    "m0012_policy_replicas",
-                    m0012_policy_replicas::policy_replica_migration_tables,
+                    "m0012_policy_work",
+                    m0012_policy_work::policy_work_migration_tables,
                 ),
                 min_version: "0.1.0",
             }),

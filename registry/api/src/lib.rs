@@ -37,6 +37,6 @@ pub use policies::{
     AccessChange, DecisionRequest, DryRun, DryRunCount, DryRunDay, NewPolicies, NewPolicy,
     NewWaiver, Policies, PoliciesAccepted, PolicyCase, PolicyCaseResult, PolicyCaseResults,
     PolicyCases, PolicyChange, PolicyDecision, PolicyHistory, PolicyPreview, PolicyReplica,
-    PolicySetEntry, PolicyView, PreviewedAgent, Waiver, WaiverList,
+    PolicySetEntry, PolicyView, PreviewJob, PreviewedAgent, Waiver, WaiverList,
 };
 pub use summary::*;

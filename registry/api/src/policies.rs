@@ -1,5 +1,7 @@
 //! Policies and decisions as callers see them.
 
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::preview_state::PreviewState;
 use a2a_registry_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -319,6 +321,24 @@ pub struct AccessChange {
     pub lost: u64,
     /// Some of these agents, at most 20.
     pub lost_sample: Vec<PreviewedAgent>,
+}
+
+/// A preview that is waiting, in progress or ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PreviewJob {
+    pub id: Uuid,
+    #[schema(value_type = PreviewState)]
+    pub state: OpenEnum<PreviewState>,
+    /// Number of agents that were evaluated so far.
+    pub evaluated: u64,
+    /// Number of agents to evaluate.
+    pub agents: u64,
+    /// When it was requested. It ends an hour later.
+    pub made_at: Timestamp,
+    /// The result, once it is `done`.
+    pub preview: Option<PolicyPreview>,
+    /// Why it is `failed`.
+    pub problem: Option<String>,
 }
 
 /// An agent of a preview.

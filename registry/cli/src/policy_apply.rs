@@ -16,6 +16,7 @@ use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::confirm::confirm_consequence;
 use super::console::Console;
 use super::policy_files::{PolicySetChange, compare_policies};
+use super::policy_preview::make_policy_preview;
 use super::terminal;
 
 /// Time between two checks whether a new set is in force.
@@ -131,7 +132,7 @@ async fn submit_policy_set(
             Ok(accepted) => return Ok(accepted.value),
         }
     }
-    let preview = client.preview_policies(&new).await?.value;
+    let preview = make_policy_preview(&new, client).await?;
     if preview.number != base_number {
         return Err(CommandError::new(format!(
             "set {} was created in the meantime, so nothing was changed; compare with it and apply again",

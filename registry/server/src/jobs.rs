@@ -12,6 +12,7 @@ use a2a_registry_core::embeddings::indexing_job as embed;
 use a2a_registry_core::events::listener;
 use a2a_registry_core::ownership::job as prove;
 use a2a_registry_core::policies::policy_job as policies;
+use a2a_registry_core::policies::preview_jobs;
 use a2a_registry_core::reviews::approval_terms_job as terms;
 use a2a_registry_core::search::{index_job, policy_replicas};
 use a2a_registry_core::visits::outage::resume_outage;
@@ -60,6 +61,7 @@ pub struct Jobs {
     embed: Option<JoinHandle<()>>,
     terms: JoinHandle<()>,
     replicas: JoinHandle<()>,
+    previews: JoinHandle<()>,
 }
 
 /// Timeout for the crawler to return its leases and for the index to commit.
@@ -87,6 +89,7 @@ pub fn start_jobs(context: &Arc<AppContext>, options: JobOptions) -> Jobs {
         embed: embed::start_embedding_job(context, options.models, &follow_cancel),
         terms: terms::start_approval_terms_job(context, follow_cancel.clone()),
         replicas: policy_replicas::start_replica_reports(context, follow_cancel.clone()),
+        previews: preview_jobs::start_preview_job(context, follow_cancel.clone()),
         crawl_cancel,
         follow_cancel,
     }
@@ -117,6 +120,7 @@ impl Jobs {
         await_or_abort_job("listener", self.listen).await;
         await_or_abort_job("terms", self.terms).await;
         await_or_abort_job("replicas", self.replicas).await;
+        await_or_abort_job("previews", self.previews).await;
         if let Some(embed) = self.embed {
             await_or_abort_job("encoder", embed).await;
         }

@@ -1,10 +1,10 @@
 //! The policy sets of this process: the one in force, and the pending one under which agents are already evaluated.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use a2a_registry_policy::{Action, AgentAttributes, PolicyMatches, PolicySet};
+use a2a_registry_policy::{Action, AgentAttributes, PolicyMatches, PolicySet, PolicyText};
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
@@ -35,6 +35,10 @@ pub struct ActivePolicySets {
     /// The agents that were evaluated under the next set, and those to be evaluated.
     evaluated_agents: AtomicU64,
     agents_to_evaluate: AtomicU64,
+    /// The previews to make, with the policies of each.
+    preview_queue: Mutex<VecDeque<(Uuid, Vec<PolicyText>)>>,
+    /// Signals that there is a preview to make.
+    pub preview_signal: Notify,
 }
 
 /// A set by which this process admits, with the matches of its shipped policies.
@@ -65,6 +69,9 @@ impl Default for PendingReevaluation {
         Self::Some(BTreeSet::new())
     }
 }
+
+/// Maximum number of queued previews. Each holds its texts meanwhile, at most 4 MiB.
+const MAX_QUEUED_PREVIEWS: usize = 8;
 
 /// Maximum number of queued agents. If more are queued, all agents are checked.
 const MAX_QUEUED_AGENTS: usize = 10_000;
@@ -97,6 +104,30 @@ impl ActivePolicySets {
             switch_signal: Notify::new(),
             evaluated_agents: AtomicU64::new(0),
             agents_to_evaluate: AtomicU64::new(0),
+            preview_queue: Mutex::default(),
+            preview_signal: Notify::new(),
+        }
+    }
+
+    /// Queues a preview; returns `false` if too many are waiting.
+    pub fn queue_preview(&self, id: Uuid, policies: Vec<PolicyText>) -> bool {
+        match self.preview_queue.lock() {
+            Ok(mut queue) if queue.len() < MAX_QUEUED_PREVIEWS => {
+                queue.push_back((id, policies));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub fn take_queued_preview(&self) -> Option<(Uuid, Vec<PolicyText>)> {
+        self.preview_queue.lock().ok()?.pop_front()
+    }
+
+    pub fn queued_previews(&self) -> Vec<Uuid> {
+        match self.preview_queue.lock() {
+            Ok(queue) => queue.iter().map(|(id, _)| *id).collect(),
+            Err(_) => Vec::new(),
         }
     }
 
