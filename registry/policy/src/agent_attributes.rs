@@ -190,8 +190,13 @@ pub(crate) fn attribute_values<'a>(
     agent: &'a AgentAttributes,
     collections: &'a [String],
 ) -> Vec<(&'static str, AttributeValue<'a>)> {
-    let text = |value: &'a str| AttributeValue::Text(value);
-    let set = |values: &'a [String]| AttributeValue::Set(values);
+    // Functions, so that references to strings and vectors become those to their content.
+    fn text(value: &str) -> AttributeValue<'_> {
+        AttributeValue::Text(value)
+    }
+    fn set(values: &[String]) -> AttributeValue<'_> {
+        AttributeValue::Set(values)
+    }
     let boolean = AttributeValue::Bool;
     vec![
         ("domain", text(&agent.domain)),

@@ -127,10 +127,8 @@ impl Policy {
             || !matches!(parsed.resource_constraint(), ResourceConstraint::Any);
         let uses_collections = mentions_attribute(&policy_json["conditions"], "collections");
         let read_attributes = read_attributes(&policy_json);
-        let match_probe = match is_conditional && mode != PolicyMode::Off {
-            true => to_match_probe(policy_json),
-            false => None,
-        };
+        let is_evaluated = is_conditional && mode != PolicyMode::Off;
+        let match_probe = is_evaluated.then(|| to_match_probe(policy_json)).flatten();
         Ok(Self {
             id: id.clone(),
             text: text.clone(),

@@ -14,7 +14,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::agents::agents_by_ids;
 use a2a_registry_store::entity::{agent, domain, hold, source, version, waiver};
 use a2a_registry_store::{
-    Executor, StoreError, StoredEnum, domains, registrants, versions, waivers,
+    Executor, StoreError, StoredEnum, domains, policy_inputs, registrants, versions, waivers,
 };
 use uuid::Uuid;
 
@@ -224,7 +224,7 @@ impl PolicyRecordRows {
         let version_ids: Vec<Uuid> = agents.iter().filter_map(current_version_id).collect();
         let versions = match with_cards {
             true => versions::versions_by_ids(db, &version_ids).await?,
-            false => versions::versions_without_cards(db, &version_ids).await?,
+            false => policy_inputs::versions_without_cards(db, &version_ids).await?,
         };
         let related = AgentRelatedRows {
             versions: versions.into_iter().map(|row| (row.id, row)).collect(),
