@@ -158,7 +158,8 @@ impl BatchEvaluator {
                 None => {
                     let asked = asked.get_or_insert_with(|| self.cedar_request(agent, &values));
                     let found = Arc::new(match_probes(&group.probes, asked.as_ref().ok()));
-                    if let Some(key) = key {
+                    // What cannot be asked for one agent may be for another.
+                    if let Some(key) = key.filter(|_| asked.is_ok()) {
                         group.share_result(key, &found);
                     }
                     found

@@ -2,6 +2,7 @@
 //! was changed, merged, switched and restarted.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::labels::told;
 use super::oracle::{WORDS, random_agent};
@@ -228,6 +229,51 @@ fn without_their_file_agents_count_as_not_evaluated() {
     std::fs::write(&file, &whole).unwrap();
     let (index, _) = Index::open(folder.path(), config()).unwrap();
     assert_eq!(count(&index), 1);
+}
+
+/// Searches meanwhile find what the old rules show, and under the new ones nothing or everything that these show, with
+/// the facets of just those agents.
+#[test]
+fn searches_see_all_of_an_update_or_nothing() {
+    const AGENTS: u64 = 600;
+    let folder = tempfile::tempdir().unwrap();
+    let agents = (0..AGENTS).map(|number| AgentDocument {
+        rule_labels: vec!["p1".to_owned()],
+        ..with(agent(number, "one"), Facet::Tag, &["x"])
+    });
+    let index = built(folder.path(), agents.collect());
+    let find = |labels: &[&str]| {
+        let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+        let answer = index.search(&request(&labels, "one")).unwrap();
+        let tags = answer.facets.get(&Facet::Tag);
+        let counted = tags.and_then(|tags| tags.values.first());
+        let counted = counted.map_or(0, |(_, count)| *count);
+        assert_eq!(answer.total, counted);
+        answer.total
+    };
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert_eq!(find(&["public", "+p1"]), AGENTS);
+                    let shown = find(&["public", "+p2", "-p2-0"]);
+                    assert!([0, AGENTS / 2].contains(&shown), "{shown}");
+                }
+            });
+        }
+        for _ in 0..20 {
+            let mut update = index.new_rule_label_update("p2".to_owned(), Vec::new());
+            for number in 0..AGENTS {
+                let hidden = (number % 2 == 0).then(|| "p2-0".to_owned());
+                update.add_agent(id(number), &Vec::from_iter(hidden));
+            }
+            index.apply_rule_label_update(&update);
+            assert_eq!(find(&["public", "+p2", "-p2-0"]), AGENTS / 2);
+            index.retain_rule_labels(|label| label == "p1");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 /// Two hundred rules cost at most 128 bytes for each agent.
