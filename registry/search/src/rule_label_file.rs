@@ -23,7 +23,7 @@ const CHUNK_BYTES: usize = CHUNK_WORDS * size_of::<u64>();
 pub(super) fn write_rule_labels(folder: &Path, labels: &RuleLabels, seq: i64) -> io::Result<()> {
     let temp_path = folder.join(format!("{RULE_LABEL_FILE}.new"));
     let mut file = File::create(&temp_path)?;
-    file.write_all(&encode(labels, seq))?;
+    file.write_all(&encode_rule_labels(labels, seq))?;
     file.sync_all()?;
     fs::rename(&temp_path, folder.join(RULE_LABEL_FILE))
 }
@@ -39,24 +39,24 @@ pub(super) fn read_rule_labels(folder: &Path) -> Option<(RuleLabels, i64)> {
             return None;
         }
     };
-    let decoded = decode(&bytes);
+    let decoded = decode_rule_labels(&bytes);
     if decoded.is_none() {
         tracing::warn!(path = %path.display(), "the file of the rule labels is damaged; all rules are evaluated again");
     }
     decoded
 }
 
-fn encode(labels: &RuleLabels, seq: i64) -> Vec<u8> {
+fn encode_rule_labels(labels: &RuleLabels, seq: i64) -> Vec<u8> {
     let mut bytes = FORMAT_MARK.to_vec();
     bytes.extend(seq.to_le_bytes());
     let ids = labels.numbers().ids_in_order();
-    put_length(&mut bytes, ids.len());
+    push_length(&mut bytes, ids.len());
     bytes.extend(ids.iter().flat_map(|id| *id.as_bytes()));
-    put_length(&mut bytes, labels.columns().len());
+    push_length(&mut bytes, labels.columns().len());
     for (label, column) in labels.columns() {
-        put_length(&mut bytes, label.len());
+        push_length(&mut bytes, label.len());
         bytes.extend(label.as_bytes());
-        put_length(&mut bytes, column.chunks().len());
+        push_length(&mut bytes, column.chunks().len());
         for chunk in column.chunks() {
             bytes.push(u8::from(chunk.is_some()));
             for word in chunk.iter().flat_map(|chunk| chunk.iter()) {
@@ -69,21 +69,21 @@ fn encode(labels: &RuleLabels, seq: i64) -> Vec<u8> {
     bytes
 }
 
-fn put_length(bytes: &mut Vec<u8>, length: usize) {
+fn push_length(bytes: &mut Vec<u8>, length: usize) {
     bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
 }
 
-fn decode(bytes: &[u8]) -> Option<(RuleLabels, i64)> {
+fn decode_rule_labels(bytes: &[u8]) -> Option<(RuleLabels, i64)> {
     let (content, checksum) = bytes.split_last_chunk::<4>()?;
     if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
         return None;
     }
     let mut rest = content.strip_prefix(FORMAT_MARK)?;
-    let seq = i64::from_le_bytes(take(&mut rest)?);
+    let seq = i64::from_le_bytes(take_bytes(&mut rest)?);
     let agents = take_length(&mut rest)?;
     let mut ids = Vec::with_capacity(agents.min(rest.len() / size_of::<Uuid>()));
     for _ in 0..agents {
-        ids.push(Uuid::from_bytes(take(&mut rest)?));
+        ids.push(Uuid::from_bytes(take_bytes(&mut rest)?));
     }
     let mut columns = BTreeMap::new();
     for _ in 0..take_length(&mut rest)? {
@@ -91,7 +91,7 @@ fn decode(bytes: &[u8]) -> Option<(RuleLabels, i64)> {
         let label = std::str::from_utf8(rest.split_off(..length)?).ok()?;
         let mut chunks = Vec::new();
         for _ in 0..take_length(&mut rest)? {
-            chunks.push(match take::<1>(&mut rest)? {
+            chunks.push(match take_bytes::<1>(&mut rest)? {
                 [0] => None,
                 _ => Some(Arc::new(decode_chunk(rest.split_off(..CHUNK_BYTES)?)?)),
             });
@@ -131,14 +131,14 @@ fn renumber_labelled_agents(ids: &[Uuid], columns: BTreeMap<Arc<str>, LabelColum
     RuleLabels::from_parts(numbers, renumbered.collect())
 }
 
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+fn take_bytes<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, left) = rest.split_first_chunk::<N>()?;
     *rest = left;
     Some(*taken)
 }
 
 fn take_length(rest: &mut &[u8]) -> Option<usize> {
-    usize::try_from(u32::from_le_bytes(take(rest)?)).ok()
+    usize::try_from(u32::from_le_bytes(take_bytes(rest)?)).ok()
 }
 
 fn decode_chunk(bytes: &[u8]) -> Option<[u64; CHUNK_WORDS]> {

@@ -222,10 +222,7 @@ impl PolicyRecordRows {
         let domains: HashMap<i64, domain::Model> =
             domain_rows.into_iter().map(|row| (row.id, row)).collect();
         let version_ids: Vec<Uuid> = agents.iter().filter_map(current_version_id).collect();
-        let versions = match with_cards {
-            true => versions::versions_by_ids(db, &version_ids).await?,
-            false => policy_inputs::versions_without_cards(db, &version_ids).await?,
-        };
+        let versions = policy_inputs::versions_for_policies(db, &version_ids, with_cards).await?;
         let related = AgentRelatedRows {
             versions: versions.into_iter().map(|row| (row.id, row)).collect(),
             key_bindings: DomainKeyBinding::load_for_domains(db, domains.values()).await?,

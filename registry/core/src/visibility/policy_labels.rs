@@ -209,6 +209,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn labels_name_their_set() {
+        let set = PolicySet::compile(12, &[]).unwrap();
+        for (label, expected) in [
+            (evaluated_set_label(&set), Some((12, true))),
+            (matched_permit_label(&set, 3), Some((12, false))),
+            (matched_forbid_label(&set, 4), Some((12, false))),
+            ("public".to_owned(), None),
+            ("p".to_owned(), None),
+        ] {
+            assert_eq!(policy_label_set(&label), expected, "{label}");
+        }
+    }
+
     /// Labels decide like the sets, for every combination of scopes, effects, conditions and failures.
     #[test]
     fn labels_decide_as_the_policies_do() {
