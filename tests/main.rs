@@ -72,6 +72,7 @@ mod policies;
 mod policy_apply;
 mod policy_language;
 mod policy_pages;
+mod policy_rollouts;
 mod policy_trials;
 mod pressure;
 mod proof_check_leases;

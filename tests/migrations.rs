@@ -7,10 +7,10 @@ use a2a_registry_store::entity::{
     a2a_task, account, account_group, agent, agent_report, agent_vectors, break_glass, card_body,
     challenge, collection, decision, domain, dry_run_change, embedding_model, endpoint_check,
     endpoint_day, endpoint_host, endpoint_permission, enrolled_key, event, feed, fetch_attempt,
-    group_member, hold, identity, owner_fingerprint, pace, peer_candidate, policy_set, proof,
-    proof_check, review, review_approval, review_comment, saved_search, schema_compatibility,
-    session, setting, source, source_credential, source_day, source_registrant, token,
-    used_sign_in_attempt, version, version_source, waiver,
+    group_member, hold, identity, owner_fingerprint, pace, peer_candidate, policy_preview,
+    policy_replica, policy_set, proof, proof_check, review, review_approval, review_comment,
+    saved_search, schema_compatibility, session, setting, source, source_credential, source_day,
+    source_registrant, token, used_sign_in_attempt, version, version_source, waiver,
 };
 use a2a_registry_store::{Executor as _, Store};
 use futures::future::join_all;
@@ -313,6 +313,8 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<break_glass::Entity>(&connection, &mut tables).await;
     entity::<agent_report::Entity>(&connection, &mut tables).await;
     entity::<policy_set::Entity>(&connection, &mut tables).await;
+    entity::<policy_replica::Entity>(&connection, &mut tables).await;
+    entity::<policy_preview::Entity>(&connection, &mut tables).await;
     entity::<waiver::Entity>(&connection, &mut tables).await;
     entity::<peer_candidate::Entity>(&connection, &mut tables).await;
     entity::<dry_run_change::Entity>(&connection, &mut tables).await;

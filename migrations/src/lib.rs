@@ -23,6 +23,7 @@ mod m0011_schema_compatibility;
 mod m0012_authority_urns;
 mod m0013_source_credentials;
 mod m0014_endpoint_checks;
+mod m0015_policy_work;
 mod new_table;
 
 pub use compatible_migration::CompatibleMigration;
@@ -74,6 +75,13 @@ impl MigratorTrait for Migrator {
             }),
             Box::new(CompatibleMigration {
                 migration: Box::new(m0014_endpoint_checks::EndpointChecksMigration),
+                min_version: "0.1.0",
+            }),
+            Box::new(CompatibleMigration {
+                migration: create_tables_migration(
+                    "m0015_policy_work",
+                    m0015_policy_work::policy_work_migration_tables,
+                ),
                 min_version: "0.1.0",
             }),
         ]

@@ -1,8 +1,9 @@
-//! Policies: the time until a new set decides, the cost for searches meanwhile and with the policies of twenty groups,
-//! and the time of one decision in the process.
+//! Policies: the time until a new set decides and until one changed policy does, the cost for searches meanwhile, after
+//! it and with the policies of twenty groups, and the time of one decision in the process.
 //!
-//! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (500) distinct queries make one
-//! run of a side, and `BENCH_PAIRS` (5) runs of each side are taken in turns.
+//! `BENCH_AGENTS` (100000) agents are generated and ingested first, and `BENCH_POLICIES` (200) make a set.
+//! `BENCH_QUERIES` (500) distinct queries make one run of a side, and `BENCH_PAIRS` (5) runs of each side are taken in
+//! turns.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -29,8 +30,8 @@ use super::report::{median, print_comparison, print_figure, print_header, size_f
 
 /// Groups that policies name.
 const GROUPS: usize = 20;
-/// Policies of the set that is applied.
-const POLICIES: usize = 100;
+/// Seconds for which searches are counted beside nothing.
+const CALM_SECONDS: u64 = 3;
 
 /// A source of queries that returns none twice.
 struct QuerySource {
@@ -127,6 +128,85 @@ async fn time_searches(
     began.elapsed().as_secs_f64()
 }
 
+/// Runs `work` beside so many endless searches; returns what it returns, and the searches per second and their p99.
+async fn beside_searches<T>(
+    app: &Arc<AppContext>,
+    queries: &Arc<QuerySource>,
+    searchers: usize,
+    work: impl Future<Output = T>,
+) -> (T, f64, f64) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let searchers: Vec<_> = (0..searchers)
+        .map(|_| {
+            let (app, queries, stop) = (Arc::clone(app), Arc::clone(queries), Arc::clone(&stop));
+            tokio::spawn(searching(app, queries, stop))
+        })
+        .collect();
+    let began = Instant::now();
+    let done = work.await;
+    let seconds = began.elapsed().as_secs_f64();
+    stop.store(true, Ordering::Relaxed);
+    let mut took = Vec::new();
+    for searcher in searchers {
+        took.extend(searcher.await.unwrap());
+    }
+    (done, took.len() as f64 / seconds, p99(took))
+}
+
+/// Puts these policies in force beside nothing, beside searches at half load and at full load, each time as another
+/// set, and prints how long that takes and what it costs the searches.
+async fn time_switches(
+    app: &Arc<AppContext>,
+    queries: &Arc<QuerySource>,
+    what: &str,
+    sets: [Vec<PolicyText>; 3],
+) {
+    let [alone, half, full] = sets;
+    put(app, &alone).await;
+    print_figure(
+        &format!("{what} decides after, s"),
+        format!("{:.2}", applied(app).await.as_secs_f64()),
+    );
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    for (load, searchers, set) in [("half", cores.div_ceil(2), half), ("full", 2 * cores, full)] {
+        let calm = tokio::time::sleep(Duration::from_secs(CALM_SECONDS));
+        let ((), calm_rate, calm_p99) = beside_searches(app, queries, searchers, calm).await;
+        put(app, &set).await;
+        let (took, rate, p99) = beside_searches(app, queries, searchers, applied(app)).await;
+        print_figure(
+            &format!(
+                "{what} at {load} load, s; searches meanwhile, share of their rate; p99, and calm, ms"
+            ),
+            format!(
+                "{:.2}; {:.2}; {p99:.1}, {calm_p99:.1}",
+                took.as_secs_f64(),
+                rate / calm_rate
+            ),
+        );
+    }
+}
+
+/// The same policies with one of them changed: about a fact of its rows, or about what its card says.
+fn with_changed_policy(count: usize, variant: usize, reads_card: bool) -> Vec<PolicyText> {
+    let mut texts = policies(count);
+    let condition = match reads_card {
+        true => format!("resource.tags.contains(\"changed{variant}\")"),
+        false => format!("resource.labels.contains(\"changed={variant}\")"),
+    };
+    texts[1].text =
+        format!("forbid (principal in Group::\"g1\", action, resource) when {{ {condition} }};");
+    texts
+}
+
+/// Other policies throughout: each has another name.
+fn renamed_policies(count: usize, variant: usize) -> Vec<PolicyText> {
+    let renamed = policies(count).into_iter().map(|policy| PolicyText {
+        id: format!("{}-{variant}", policy.id),
+        ..policy
+    });
+    renamed.collect()
+}
+
 /// Searches until told to stop; returns the time of each in milliseconds.
 async fn searching(
     app: Arc<AppContext>,
@@ -165,8 +245,9 @@ pub async fn run() {
         generator,
         next: AtomicUsize::new(0),
     });
-    println!("\n{agents} agents, {POLICIES} policies, {GROUPS} groups");
-    decisions();
+    let policy_count = size_from_env("BENCH_POLICIES", 200);
+    println!("\n{agents} agents, {policy_count} policies, {GROUPS} groups");
+    decisions(policy_count);
 
     let member = caller(Role::Reader, &["g1".to_owned(), "g2".to_owned()]);
     let mut without = Vec::new();
@@ -174,38 +255,26 @@ pub async fn run() {
     for _ in 0..size_from_env("BENCH_PAIRS", 5) {
         without.push(count as f64 / time_searches(app, &member, &queries, count).await);
     }
-    let calm = Arc::new(AtomicBool::new(false));
-    let quiet = tokio::spawn(searching(
-        Arc::clone(app),
-        Arc::clone(&queries),
-        Arc::clone(&calm),
-    ));
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    calm.store(true, Ordering::Relaxed);
-    let quiet = p99(quiet.await.unwrap());
 
-    put(app, &policies(POLICIES)).await;
-    let stop = Arc::new(AtomicBool::new(false));
-    let busy = tokio::spawn(searching(
-        Arc::clone(app),
-        Arc::clone(&queries),
-        Arc::clone(&stop),
-    ));
-    let took = applied(app).await;
-    stop.store(true, Ordering::Relaxed);
-    let busy = p99(busy.await.unwrap());
-    print_figure(
-        "a new set decides after, s",
-        format!("{:.1}", took.as_secs_f64()),
-    );
-    print_figure("searches beside nothing, p99, ms", format!("{quiet:.1}"));
-    print_figure("searches meanwhile, p99, ms", format!("{busy:.1}"));
+    let whole = [1, 2, 3].map(|variant| renamed_policies(policy_count, variant));
+    time_switches(app, &queries, "a whole new set", whole).await;
+    put(app, &policies(policy_count)).await;
+    applied(app).await;
+    for (what, reads_card) in [
+        ("one changed policy about labels", false),
+        ("one changed policy about tags", true),
+    ] {
+        let changed =
+            [1, 2, 3].map(|variant| with_changed_policy(policy_count, variant, reads_card));
+        time_switches(app, &queries, what, changed).await;
+    }
+    let bytes = app.index.rule_label_bytes() as f64 / agents as f64;
+    print_figure("labels by policies, bytes an agent", format!("{bytes:.0}"));
 
-    // The switch has written every agent anew, in many segments; the comparison is about policies and not about merging.
-    let fragmented = count as f64 / time_searches(app, &member, &queries, count).await;
+    let switched = count as f64 / time_searches(app, &member, &queries, count).await;
     print_figure(
-        "searches on the index that the switch has left, queries/s",
-        format!("{fragmented:.0}"),
+        "searches on the index that the switches have left, queries/s",
+        format!("{switched:.0}"),
     );
     rebuild_index(app, || false).await.unwrap();
 
@@ -240,8 +309,8 @@ pub async fn run() {
 }
 
 /// One decision by the sets: the policies that match the agent are known.
-fn decisions() {
-    let set = PolicySet::compile(1, &policies(POLICIES)).unwrap();
+fn decisions(policy_count: usize) {
+    let set = PolicySet::compile(1, &policies(policy_count)).unwrap();
     let facts = AgentAttributes {
         auth: vec!["none".into()],
         trust: 1,

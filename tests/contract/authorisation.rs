@@ -200,6 +200,9 @@ const TABLE: &[(&str, ExpectedResponses)] = &[
     ("policy_history", SEEING),
     ("policy_decide", ANYONE),
     ("policies_preview", ADMINS),
+    ("policy_preview_start", ADMINS),
+    ("policy_preview_show", ADMINS),
+    ("policy_preview_cancel", ADMINS),
     ("policies_test", SEEING),
     ("policy_dry_run", SEEING),
     ("waiver_list", SEEING),
@@ -524,10 +527,16 @@ impl TargetFactory<'_> {
             "group_put" => body = Some(json!({"members": ["curator"]})),
             "saved_search_put" => body = Some(json!({"name": "mine", "query": "tag=travel"})),
             "collection_put" => body = Some(json!({"filter": "tag:travel"})),
-            "policies_put" | "policies_preview" => {
-                let open =
-                    json!({"id": "everybody", "text": "permit (principal, action, resource);"});
-                body = Some(json!({"policies": [open], "reason": "a test"}));
+            "policies_put" | "policies_preview" | "policy_preview_start" => {
+                body = Some(open_policies());
+            }
+            "policy_preview_show" | "policy_preview_cancel" => {
+                let requested = self
+                    .served
+                    .admin_request(reqwest::Method::POST, "/v1/policies/previews");
+                let requested = requested.json(&open_policies()).send().await.unwrap();
+                let requested: Value = requested.json().await.unwrap();
+                parameters.push(("preview", requested["id"].as_str().unwrap().to_owned()));
             }
             "policies_test" => {
                 let case =
@@ -774,4 +783,9 @@ fn is_judged_alike(may: ExpectedResponse, answer: &ApiResponse) -> bool {
 fn is_problem(answer: &ApiResponse, status: u16, slug: &str) -> bool {
     let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     answer.status == status && document["type"] == format!("/problems/{slug}")
+}
+
+fn open_policies() -> Value {
+    let open = json!({"id": "everybody", "text": "permit (principal, action, resource);"});
+    json!({"policies": [open], "reason": "a test"})
 }

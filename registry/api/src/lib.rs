@@ -40,7 +40,7 @@ pub use peers::*;
 pub use policies::{
     AccessChange, DecisionRequest, DryRun, DryRunCount, DryRunDay, NewPolicies, NewPolicy,
     NewWaiver, Policies, PoliciesAccepted, PolicyCase, PolicyCaseResult, PolicyCaseResults,
-    PolicyCases, PolicyChange, PolicyDecision, PolicyHistory, PolicyPreview, PolicySetEntry,
-    PolicyView, PreviewedAgent, Waiver, WaiverList,
+    PolicyCases, PolicyChange, PolicyDecision, PolicyHistory, PolicyPreview, PolicyReplica,
+    PolicySetEntry, PolicyView, PreviewJob, PreviewedAgent, Waiver, WaiverList,
 };
 pub use summary::*;

@@ -1,5 +1,7 @@
 //! Policies and decisions as callers see them.
 
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::preview_state::PreviewState;
 use a2a_registry_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -82,6 +84,25 @@ pub struct Policies {
     pub reason: Option<String>,
     /// When it was made.
     pub created_at: Option<Timestamp>,
+    /// The running processes of the registry, each with the set that it has in force; the one that responds is the
+    /// first.
+    #[serde(default)]
+    pub replicas: Vec<PolicyReplica>,
+}
+
+/// A running process of the registry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PolicyReplica {
+    /// Its name, a new one at each start.
+    pub process: Uuid,
+    /// Number of the set that it has in force.
+    pub in_force: u64,
+    /// Number of agents that it has evaluated under the next set, or under the last one.
+    pub evaluated: u64,
+    /// Number of agents to evaluate for that.
+    pub agents: u64,
+    /// When it has reported this.
+    pub seen_at: Timestamp,
 }
 
 /// A set that was accepted.
@@ -305,6 +326,24 @@ pub struct AccessChange {
     pub lost: u64,
     /// Some of these agents, at most 20.
     pub lost_sample: Vec<PreviewedAgent>,
+}
+
+/// A preview that is waiting, in progress or ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PreviewJob {
+    pub id: Uuid,
+    #[schema(value_type = PreviewState)]
+    pub state: OpenEnum<PreviewState>,
+    /// Number of agents that were evaluated so far.
+    pub evaluated: u64,
+    /// Number of agents to evaluate.
+    pub agents: u64,
+    /// When it was requested. It ends an hour later.
+    pub made_at: Timestamp,
+    /// The result, once it is `done`.
+    pub preview: Option<PolicyPreview>,
+    /// Why it is `failed`.
+    pub problem: Option<String>,
 }
 
 /// An agent of a preview.

@@ -12,10 +12,10 @@ use a2a_registry_api::{
     Me, NewAccount, NewComment, NewEndpointVouch, NewGeneration, NewOwnerVouch, NewPolicies,
     NewReport, NewSavedSearch, NewSourceCredential, NewToken, NewWaiver, Policies,
     PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview,
-    Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment, ReviewDecision,
-    ReviewDetail, ReviewList, ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList,
-    Similar, SourceCredentialView, TokenList, Transfer, Verification, VersionList, Vouch, Waiting,
-    Waiver, WaiverList,
+    PreviewJob, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment,
+    ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, SavedSearch, SavedSearchList, Seen,
+    SessionList, Similar, SourceCredentialView, TokenList, Transfer, Verification, VersionList,
+    Vouch, Waiting, Waiver, WaiverList,
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -134,6 +134,9 @@ calls! {
     policy_set([(&str, Option<u64>)]): Get "/v1/policies" => Policies;
     policy_history(PageArgs): Get "/v1/policies/history" => PolicyHistory;
     preview_policies(NewPolicies): PostRead "/v1/policies:preview" => PolicyPreview;
+    start_policy_preview(NewPolicies): PostRead "/v1/policies/previews" => PreviewJob;
+    policy_preview_job[preview: &str]: Get "/v1/policies/previews/{preview}" => PreviewJob;
+    cancel_policy_preview[preview: &str]: Delete "/v1/policies/previews/{preview}";
     test_policies(PolicyCases): PostRead "/v1/policies:test" => PolicyCaseResults;
     policy_dry_run[policy: &str]: Get "/v1/policies/{policy}/dry-run" => DryRun;
     policy_decision(DecisionRequest): PostRead "/v1/decide" => PolicyDecision;

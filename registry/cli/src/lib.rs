@@ -41,6 +41,7 @@ mod policy;
 mod policy_apply;
 mod policy_checks;
 mod policy_files;
+mod policy_preview;
 mod program_name;
 mod register;
 mod review;

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use a2a_registry_api::{NewPolicies, PoliciesAccepted, PolicyPreview};
+use a2a_registry_api::{NewPolicies, Policies, PoliciesAccepted, PolicyPreview, PolicyReplica};
+use a2a_registry_domain::timestamp::Timestamp;
 use clap::Args;
 use serde_json::json;
 use tokio::time::Instant;
@@ -15,10 +16,13 @@ use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::confirm::confirm_consequence;
 use super::console::Console;
 use super::policy_files::{PolicySetChange, compare_policies};
+use super::policy_preview::make_policy_preview;
 use super::terminal;
 
 /// Time between two checks whether a new set is in force.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two lines about the progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Arguments of `policy apply`.
 #[derive(Args, Debug, Clone)]
@@ -39,7 +43,7 @@ pub struct ApplyPoliciesArgs {
 /// Options of commands that put policies in force.
 #[derive(Args, Debug, Clone, Default)]
 pub struct PolicyApplyOptions {
-    /// Wait until the new set is in force; after SECONDS the exit code is 1
+    /// Wait until the new set is in force in every running process of the registry; after SECONDS the exit code is 1
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "600",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: Option<u64>,
@@ -131,7 +135,7 @@ async fn submit_policy_set(
             Ok(accepted) => return Ok(accepted.value),
         }
     }
-    let preview = client.preview_policies(&new).await?.value;
+    let preview = make_policy_preview(&new, client).await?;
     if preview.number != base_number {
         return Err(CommandError::new(format!(
             "set {} was created in the meantime, so nothing was changed; compare with it and apply again",
@@ -213,23 +217,71 @@ fn policy_submit_error(error: ClientError, base_number: u64) -> CommandError {
     }
 }
 
-/// Waits until this set, or a later one, is in force. The set exists: every error here says so.
+/// The running processes that do not have this set in force yet, or a later one. A registry of an earlier version lists
+/// none, so that only the process that responds counts.
+fn waiting_replicas(shown: &Policies, number: u64) -> Vec<PolicyReplica> {
+    let answering = PolicyReplica {
+        process: uuid::Uuid::nil(),
+        in_force: shown.in_force,
+        evaluated: 0,
+        agents: 0,
+        seen_at: Timestamp(0),
+    };
+    let replicas = match shown.replicas.is_empty() {
+        true => vec![answering],
+        false => shown.replicas.clone(),
+    };
+    let waiting = replicas.into_iter();
+    waiting
+        .filter(|replica| replica.in_force < number)
+        .collect()
+}
+
+/// The state of the processes that do not have a set in force yet, in words.
+fn describe_waiting_replicas(shown: &Policies, waiting: &[PolicyReplica]) -> String {
+    let oldest = waiting.iter().map(|replica| replica.in_force).min();
+    let oldest = oldest.unwrap_or(shown.in_force);
+    let mut text = match shown.replicas.len() {
+        0 | 1 => format!("set {oldest} is still in force"),
+        all => format!(
+            "set {oldest} is still in force in {} of {all} processes",
+            waiting.len()
+        ),
+    };
+    let slowest = waiting.iter().min_by_key(|replica| replica.evaluated);
+    if let Some(replica) = slowest.filter(|replica| replica.agents > replica.evaluated) {
+        text.push_str(&format!(
+            " ({} of {} agents evaluated)",
+            replica.evaluated, replica.agents
+        ));
+    }
+    text
+}
+
+/// Waits until this set, or a later one, is in force in every running process. The set exists: every error here says
+/// so.
 pub async fn await_policies_in_force(
     client: &Client,
     number: u64,
     seconds: u64,
 ) -> Result<u64, CommandError> {
     let started_at = Instant::now();
-    let mut last_response = started_at;
+    let (mut last_response, mut last_note) = (started_at, started_at);
     loop {
         let last_error = match client.fetch_policy_set(None).await {
-            Ok(shown) if shown.value.in_force >= number => return Ok(shown.value.in_force),
             Ok(shown) => {
+                let waiting = waiting_replicas(&shown.value, number);
+                if waiting.is_empty() {
+                    return Ok(shown.value.in_force);
+                }
                 last_response = Instant::now();
+                let state = describe_waiting_replicas(&shown.value, &waiting);
+                if last_note.elapsed() >= PROGRESS_INTERVAL {
+                    last_note = last_response;
+                    terminal::eprint_note(&state);
+                }
                 CommandError::Negative(format!(
-                    "set {number} is accepted, but after {seconds} s set {} is still in force; check with \
-                     `policy show`",
-                    shown.value.in_force
+                    "set {number} is accepted, but after {seconds} s {state}; check with `policy show`"
                 ))
             }
             Err(error) => {

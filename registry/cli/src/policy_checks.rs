@@ -16,6 +16,7 @@ use super::client::Client;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::policy_files::read_policies;
+use super::policy_preview::make_policy_preview;
 use super::{table, terminal};
 
 /// Arguments of `policy diff`.
@@ -116,8 +117,8 @@ pub async fn preview_policies(
         reason: "a preview".to_owned(),
         ..NewPolicies::default()
     };
-    let reply = client.preview_policies(&new).await?;
-    console.print_result(&reply, || print_policy_preview(&reply.value, console))
+    let preview = make_policy_preview(&new, client).await?;
+    console.print_result(&preview, || print_policy_preview(&preview, console))
 }
 
 fn print_policy_preview(

@@ -167,6 +167,13 @@ impl AppError {
         Self::not_found(format!("Agent {agent} has no version {version}."))
     }
 
+    pub fn no_preview(id: impl fmt::Display) -> Self {
+        Self::not_found(format!(
+            "Preview {} does not exist, or was requested more than an hour ago.",
+            truncate_identifier(id)
+        ))
+    }
+
     pub fn no_review(review: impl fmt::Display) -> Self {
         Self::not_found(format!(
             "Review {} does not exist.",

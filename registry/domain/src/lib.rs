@@ -11,6 +11,7 @@ pub mod lifecycle;
 pub mod open_enum;
 pub mod owner_fingerprint;
 pub mod ownership;
+pub mod preview_state;
 pub mod review;
 pub mod role;
 pub mod signature;

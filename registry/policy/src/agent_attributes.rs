@@ -1,6 +1,6 @@
 //! Agent attributes: the resource of a policy decision.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use a2a_registry_domain::facet::Facet;
 use a2a_registry_domain::trust::TrustLevel;
@@ -98,11 +98,28 @@ impl AgentAttributes {
         &self,
         collections: &[String],
     ) -> Result<(EntityUid, Vec<Entity>), String> {
+        self.to_entities_with_values(attribute_values(self, collections))
+    }
+
+    /// The same with some attributes only, for policies that use no others.
+    pub(crate) fn to_entities_with_attributes(
+        &self,
+        mut values: Vec<(&'static str, AttributeValue<'_>)>,
+        names: &BTreeSet<String>,
+    ) -> Result<(EntityUid, Vec<Entity>), String> {
+        values.retain(|(name, _)| names.contains(*name));
+        self.to_entities_with_values(values)
+    }
+
+    pub(crate) fn to_entities_with_values(
+        &self,
+        values: Vec<(&'static str, AttributeValue<'_>)>,
+    ) -> Result<(EntityUid, Vec<Entity>), String> {
         let facts = self;
         let id = entity_uid("Agent", &facts.id)?;
         let domain_uid = entity_uid("Domain", &facts.domain)?;
         let parents = vec![domain_uid.clone()];
-        let attributes = cedar_attributes(facts, collections);
+        let attributes = cedar_attributes(values);
         let agent = Entity::new(id.clone(), attributes, parents.into_iter().collect())
             .map_err(|error| error.to_string())?;
         Ok((id, vec![agent, domain_entity(domain_uid, &facts.domain)?]))
@@ -130,15 +147,69 @@ fn truncate_text(text: &str) -> &str {
     end.map_or(text, |(end, _)| &text[..end])
 }
 
+/// The value of an attribute, before it is converted for Cedar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AttributeValue<'a> {
+    Bool(bool),
+    Long(i64),
+    Text(&'a str),
+    Set(&'a [String]),
+}
+
+impl AttributeValue<'_> {
+    fn to_expression(self) -> RestrictedExpression {
+        let text = |value: &str| RestrictedExpression::new_string(value.to_owned());
+        match self {
+            Self::Bool(value) => RestrictedExpression::new_bool(value),
+            Self::Long(value) => RestrictedExpression::new_long(value),
+            Self::Text(value) => text(value),
+            Self::Set(values) => {
+                RestrictedExpression::new_set(values.iter().map(|value| text(value)))
+            }
+        }
+    }
+
+    /// Appends bytes that differ for different values.
+    pub(crate) fn append_key(self, key: &mut Vec<u8>) {
+        let mut append_text = |value: &str| {
+            key.extend(value.len().to_le_bytes());
+            key.extend(value.as_bytes());
+        };
+        match self {
+            Self::Text(value) => append_text(value),
+            Self::Set(values) => {
+                values.iter().for_each(|value| append_text(value));
+                key.extend(usize::MAX.to_le_bytes());
+            }
+            Self::Bool(value) => key.push(value.into()),
+            Self::Long(value) => key.extend(value.to_le_bytes()),
+        }
+    }
+}
+
 fn cedar_attributes(
-    agent: &AgentAttributes,
-    collections: &[String],
+    values: Vec<(&'static str, AttributeValue<'_>)>,
 ) -> HashMap<String, RestrictedExpression> {
-    let text = |value: &str| RestrictedExpression::new_string(value.to_owned());
-    let set =
-        |values: &[String]| RestrictedExpression::new_set(values.iter().map(|value| text(value)));
-    let boolean = RestrictedExpression::new_bool;
-    [
+    let values = values.into_iter();
+    values
+        .map(|(name, value)| (name.to_owned(), value.to_expression()))
+        .collect()
+}
+
+/// All attributes of an agent, for each agent in the same order.
+pub(crate) fn attribute_values<'a>(
+    agent: &'a AgentAttributes,
+    collections: &'a [String],
+) -> Vec<(&'static str, AttributeValue<'a>)> {
+    // Functions, so that references to strings and vectors become those to their content.
+    fn text(value: &str) -> AttributeValue<'_> {
+        AttributeValue::Text(value)
+    }
+    fn set(values: &[String]) -> AttributeValue<'_> {
+        AttributeValue::Set(values)
+    }
+    let boolean = AttributeValue::Bool;
+    let mut values = vec![
         ("domain", text(&agent.domain)),
         ("verified", boolean(agent.verified)),
         ("proof_methods", set(&agent.proof_methods)),
@@ -162,7 +233,7 @@ fn cedar_attributes(
             set(&agent.endpoint_suffixes.of_any),
         ),
         ("protocol_versions", set(&agent.protocol_versions)),
-        ("trust", RestrictedExpression::new_long(agent.trust)),
+        ("trust", AttributeValue::Long(agent.trust)),
         ("signature", text(&agent.signature)),
         ("findings", set(&agent.findings)),
         ("error_findings", set(&agent.error_findings)),
@@ -179,16 +250,10 @@ fn cedar_attributes(
         ("allow_listed", boolean(agent.allow_listed)),
         ("change", text(&agent.change)),
         ("collections", set(collections)),
-    ]
-    .into_iter()
-    .chain(
-        AgentAge::ALL
-            .into_iter()
-            .zip(agent.ages)
-            .map(|(age, days)| (age.as_str(), RestrictedExpression::new_long(days))),
-    )
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect()
+    ];
+    let ages = AgentAge::ALL.into_iter().zip(agent.ages);
+    values.extend(ages.map(|(age, days)| (age.as_str(), AttributeValue::Long(days))));
+    values
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 mod action;
 mod agent_age;
 mod agent_attributes;
+mod batch_evaluation;
 mod endpoint_suffixes;
 mod evaluation;
 mod nesting_limit;
@@ -25,6 +26,7 @@ mod templates;
 pub use action::Action;
 pub use agent_age::{AgeThreshold, AgentAge, MAX_AGE_COMPARISONS, days_since};
 pub use agent_attributes::{AgentAttributes, CollectionMembership};
+pub use batch_evaluation::BatchEvaluator;
 pub use endpoint_suffixes::EndpointSuffixes;
 pub use evaluation::AuthorizationDecision;
 pub use policy::{Effect, Policy, PolicyMode, PolicyText};

@@ -86,6 +86,8 @@ pub struct Policy {
     /// The ages of agents at which it may decide differently.
     pub(crate) age_thresholds: BTreeSet<AgeThreshold>,
     pub(crate) names_actions: bool,
+    /// The attributes that decide whether the policy matches; `None` if the agent's identity may decide it.
+    pub(crate) read_attributes: Option<BTreeSet<String>>,
     pub(crate) parsed: CedarPolicy,
     /// The policy as a permit for everybody, which is satisfied exactly if the policy matches. `None` without
     /// conditions.
@@ -128,6 +130,7 @@ impl Policy {
             .resource
             .iter()
             .any(|condition| mentions_attribute(condition, "collections"));
+        let read_attributes = read_attributes(&policy_json["resource"], &conditions.resource);
         let match_probe = match is_conditional && mode != PolicyMode::Off {
             true => to_match_probe(policy_json, conditions.resource),
             false => None,
@@ -145,6 +148,7 @@ impl Policy {
             is_built_in: false,
             uses_collections: uses_collections && written_mode != PolicyMode::Off,
             age_thresholds,
+            read_attributes,
             names_actions: parsed.action_constraint() != ActionConstraint::Any,
             scope: PrincipalScope::intersection(vec![scope, conditions.scope]),
             is_conditional,
@@ -239,6 +243,48 @@ fn mentions_attribute(condition: &Value, name: &str) -> bool {
         }
         Value::Array(parts) => parts.iter().any(|one| mentions_attribute(one, name)),
         _ => false,
+    }
+}
+
+/// The attributes that decide whether a policy matches a resource, by its resource scope and the conditions about the
+/// resource, in Cedar's JSON form; `None` if it compares the resource itself with something.
+fn read_attributes(scope: &Value, conditions: &[Value]) -> Option<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    match scope["op"].as_str() {
+        Some("All") => {}
+        // An agent is in its domain, and in nothing else but itself.
+        Some("in") if scope["entity"]["type"] == "Domain" => {
+            names.insert("domain".to_owned());
+        }
+        _ => return None,
+    }
+    let mut conditions = conditions.iter();
+    let reads_attributes_only =
+        conditions.all(|condition| collect_read_attributes(condition, &mut names));
+    reads_attributes_only.then_some(names)
+}
+
+/// Adds the attributes in a condition; returns whether it uses the resource for nothing but its attributes.
+fn collect_read_attributes(condition: &Value, names: &mut BTreeSet<String>) -> bool {
+    match condition {
+        Value::Object(members) => {
+            let access = members.get(".").or_else(|| members.get("has"));
+            let attribute = access.and_then(|access| access["attr"].as_str());
+            if let (Some(access), Some(attribute)) = (access, attribute) {
+                names.insert(attribute.to_owned());
+                let is_of_resource = access["left"]["Var"] == "resource";
+                return is_of_resource || collect_read_attributes(&access["left"], names);
+            }
+            let is_resource = members.get("Var").and_then(Value::as_str) == Some("resource");
+            !is_resource
+                && members
+                    .values()
+                    .all(|part| collect_read_attributes(part, names))
+        }
+        Value::Array(parts) => parts
+            .iter()
+            .all(|part| collect_read_attributes(part, names)),
+        _ => true,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 /// The policies of a set that match a resource, by their index in the set, without those that are off.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PolicyMatches {
     /// Policies whose conditions hold.
     pub matching: BTreeSet<u16>,

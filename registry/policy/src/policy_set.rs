@@ -151,6 +151,10 @@ impl PolicySet {
         }
     }
 
+    pub(crate) fn membership(&self) -> Option<Arc<dyn CollectionMembership>> {
+        self.membership.clone()
+    }
+
     /// This set, with the collections of another one.
     #[must_use]
     pub fn with_collections_of(self, other: &Self) -> Self {
@@ -258,25 +262,37 @@ impl PolicySet {
         if policies.match_probes.is_empty() {
             return matches;
         }
-        let Ok((request, entities)) =
-            resource().and_then(|resource| cedar_request_with_entities(action, resource))
-        else {
-            let all = policies.match_probes.policies();
-            matches.failed = all
-                .filter_map(|policy| parse_policy_index(policy.id()))
-                .collect();
-            return matches;
-        };
-        let response = Authorizer::new().is_authorized(&request, &policies.match_probes, &entities);
-        let told = response.diagnostics();
-        let satisfied = told.reason().filter_map(parse_policy_index);
-        matches.matching.extend(satisfied);
-        let failed = told.errors().filter_map(|error| {
-            let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
-            parse_policy_index(error.policy_id())
-        });
-        matches.failed.extend(failed);
+        let asked = resource().and_then(|resource| cedar_request_with_entities(action, resource));
+        let found = match_probes(&policies.match_probes, asked.as_ref().ok());
+        matches.matching.extend(found.matching);
+        matches.failed.extend(found.failed);
         matches
+    }
+}
+
+/// The policies that match a resource, each as a permit for everybody; all fail if there is no request about it.
+pub(crate) fn match_probes(
+    probes: &CedarSet,
+    asked: Option<&(Request, Entities)>,
+) -> PolicyMatches {
+    let Some((request, entities)) = asked else {
+        let all = probes.policies();
+        return PolicyMatches {
+            matching: BTreeSet::new(),
+            failed: all
+                .filter_map(|policy| parse_policy_index(policy.id()))
+                .collect(),
+        };
+    };
+    let response = Authorizer::new().is_authorized(request, probes, entities);
+    let told = response.diagnostics();
+    let failed = told.errors().filter_map(|error| {
+        let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
+        parse_policy_index(error.policy_id())
+    });
+    PolicyMatches {
+        matching: told.reason().filter_map(parse_policy_index).collect(),
+        failed: failed.collect(),
     }
 }
 
@@ -313,7 +329,7 @@ fn parse_policy_index(probe_id: &PolicyId) -> Option<u16> {
 }
 
 /// The request and entities with which Cedar evaluates conditions. No condition of a probe depends on the principal.
-fn cedar_request_with_entities(
+pub(crate) fn cedar_request_with_entities(
     action: Action,
     (id, entities): (EntityUid, Vec<Entity>),
 ) -> Result<(Request, Entities), String> {

@@ -27,10 +27,14 @@ impl Index {
         seq: i64,
     ) -> Result<(), IndexError> {
         let rebuilt = self.rebuild_count();
+        let changed = upserts.len() + deletes.len();
         let outcome = damage::catch_panics(|| {
             self.commit_changes(upserts, deletes, seq, MAX_UNCOMMITTED_EVENTS)
         });
         self.record_commit_result(&outcome, rebuilt);
+        if outcome.is_ok() {
+            self.save_rule_labels_if_needed(changed);
+        }
         outcome
     }
 
@@ -64,6 +68,13 @@ impl Index {
             lock_ignoring_poison(&inner.serving_state).advance_applied_seq(seq);
             return Ok(());
         }
+        let mut rule_labels = inner.served_rule_labels();
+        for id in deletes {
+            rule_labels.replace_agent(*id, &[]);
+        }
+        for agent in &upserts {
+            rule_labels.replace_agent(agent.id, &agent.rule_labels);
+        }
         let result = inner.write_and_commit_changes(state, upserts, deletes, seq);
         if result.is_err() {
             // A failed writer may have stopped permanently. A new one has no uncommitted changes.
@@ -74,7 +85,7 @@ impl Index {
         }
         let searcher = result?;
         state.committed_seq = seq;
-        inner.replace_served(inner.build_served_index(searcher, seq)?);
+        inner.replace_served(inner.build_served_index(searcher, seq, rule_labels)?);
         Ok(())
     }
 }

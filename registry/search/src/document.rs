@@ -39,6 +39,8 @@ pub struct AgentDocument {
     pub facets: FacetMap<Vec<String>>,
     /// Visibility labels: a caller needs one of them to see the agent. Without labels it is hidden from all callers.
     pub visible_to: Vec<String>,
+    /// Labels by rules, which are kept beside the document: marked labels of callers are compared with these.
+    pub rule_labels: Vec<String>,
     /// The agent's identifier in catalogs; empty if they do not list it.
     pub identifier: String,
     /// Further values for exact filters and counts, each with its path; at most `MAX_ATTRIBUTES`.

@@ -21,6 +21,7 @@ use super::keys::{KeyField, KeyKind};
 use super::label_matching::CallerLabels;
 use super::overlay::OverlayExclusions;
 use super::request::{Filters, LISTED_LIFECYCLES, MAX_ANY_OF_FILTERS, MAX_FILTER_VALUES};
+use super::rule_labels::RuleLabels;
 use super::schema::IndexFields;
 
 /// Segment size in documents from which sets are shared; searches of smaller segments are too fast to benefit.
@@ -48,15 +49,24 @@ impl FilterBitKey {
     }
 }
 
+/// A shared set.
+#[derive(Clone)]
+pub(super) struct CachedBits {
+    bits: Arc<DocBitSet>,
+    /// The version of the rule labels that it was made from, of which a search of an earlier state must know nothing;
+    /// 0 if it depends on none.
+    rule_version: u64,
+}
+
 /// Cache of shared sets, bounded by their size in bytes.
-pub(super) type FilterBitCache = Cache<FilterBitKey, Arc<DocBitSet>>;
+pub(super) type FilterBitCache = Cache<FilterBitKey, CachedBits>;
 
 /// Creates an empty cache of at most this many bytes.
 pub(super) fn new_filter_cache(bytes: u64) -> FilterBitCache {
     Cache::builder()
         .max_capacity(bytes)
-        .weigher(|key: &FilterBitKey, bits: &Arc<DocBitSet>| {
-            u32::try_from(bits.byte_size() + key.byte_size()).unwrap_or(u32::MAX)
+        .weigher(|key: &FilterBitKey, cached: &CachedBits| {
+            u32::try_from(cached.bits.byte_size() + key.byte_size()).unwrap_or(u32::MAX)
         })
         .build()
 }
@@ -100,6 +110,7 @@ pub(super) struct DocumentFilter {
     overlay_exclusions: Arc<OverlayExclusions>,
     keys: KeyField,
     cache: FilterBitCache,
+    rule_labels: RuleLabels,
 }
 
 impl std::fmt::Debug for DocumentFilter {
@@ -119,16 +130,48 @@ impl DocumentFilter {
         overlay_exclusions: Arc<OverlayExclusions>,
         labels: &[String],
         cache: FilterBitCache,
+        rule_labels: RuleLabels,
     ) -> Self {
+        let caller_labels = CallerLabels::from_labels(labels);
+        let caller_labels = caller_labels.at_generation(rule_labels.generation());
         Self {
             conditions: Arc::new(FilterConditions {
                 clauses,
-                caller_labels: Arc::new(CallerLabels::from_labels(labels)),
+                caller_labels: Arc::new(caller_labels),
             }),
             overlay_exclusions,
             keys: fields.keys,
             cache,
+            rule_labels,
         }
+    }
+
+    /// The generation of the rule labels by which it filters; 0 if it filters by none.
+    pub fn rule_generation(&self) -> u64 {
+        self.conditions.caller_labels.rule_generation()
+    }
+
+    fn cached_bits(&self, key: &FilterBitKey) -> Option<Arc<DocBitSet>> {
+        let cached = self.cache.get(key)?;
+        (cached.rule_version <= self.rule_labels.version()).then_some(cached.bits)
+    }
+
+    fn cache_bits(&self, key: FilterBitKey, bits: &Arc<DocBitSet>) {
+        let by_rules = match &key {
+            FilterBitKey::Term(..) | FilterBitKey::Alive(..) => false,
+            FilterBitKey::Visible(..) | FilterBitKey::Matching(..) => {
+                self.conditions.caller_labels.has_rules()
+            }
+        };
+        let cached = CachedBits {
+            bits: Arc::clone(bits),
+            rule_version: if by_rules {
+                self.rule_labels.version()
+            } else {
+                0
+            },
+        };
+        self.cache.insert(key, cached);
     }
 
     /// The undeleted documents of a segment that match all conditions.
@@ -152,7 +195,7 @@ impl DocumentFilter {
         let shared = conditions.clauses.iter().all(|clause| clause.is_default);
         let (id, deletes) = (reader.segment_id(), reader.delete_opstamp());
         let key = shared.then(|| FilterBitKey::Matching(id, deletes, Arc::clone(conditions)));
-        if let Some(bits) = key.as_ref().and_then(|key| self.cache.get(key)) {
+        if let Some(bits) = key.as_ref().and_then(|key| self.cached_bits(key)) {
             return Ok(bits);
         }
         let mut bits = match reader.alive_bitset() {
@@ -165,7 +208,7 @@ impl DocumentFilter {
         }
         let bits = Arc::new(bits);
         if let Some(key) = key {
-            self.cache.insert(key, Arc::clone(&bits));
+            self.cache_bits(key, &bits);
         }
         Ok(bits)
     }
@@ -209,25 +252,29 @@ impl DocumentFilter {
     /// The documents visible with the caller's labels. Callers with the same labels share them: policies create many
     /// labels, and each would otherwise be looked up for every search.
     fn visible_docs(&self, reader: &SegmentReader) -> tantivy::Result<Arc<DocBitSet>> {
-        let shared = reader.max_doc() >= MIN_CACHED_SEGMENT_DOCS;
         let caller_labels = &self.conditions.caller_labels;
+        let shared = reader.max_doc() >= MIN_CACHED_SEGMENT_DOCS || caller_labels.has_rules();
         let key =
             shared.then(|| FilterBitKey::Visible(reader.segment_id(), Arc::clone(caller_labels)));
-        if let Some(bits) = key.as_ref().and_then(|key| self.cache.get(key)) {
+        if let Some(bits) = key.as_ref().and_then(|key| self.cached_bits(key)) {
             return Ok(bits);
         }
         let add = |term: &Term, target: &mut DocBitSet| self.add_term_docs(reader, term, target);
-        let bits = Arc::new(caller_labels.visible_docs(self.keys, reader, add)?);
+        let by_rules = |labels: &[String]| self.rule_labels.docs_with_any(labels, reader);
+        let bits = Arc::new(caller_labels.visible_docs(self.keys, reader, add, by_rules)?);
         if let Some(key) = key {
-            self.cache.insert(key, Arc::clone(&bits));
+            self.cache_bits(key, &bits);
         }
         Ok(bits)
     }
 
     fn alive_docs(&self, reader: &SegmentReader) -> Arc<DocBitSet> {
         let key = FilterBitKey::Alive(reader.segment_id(), reader.delete_opstamp());
-        self.cache
-            .get_with(key, || Arc::new(DocBitSet::alive(reader)))
+        let alive = || CachedBits {
+            bits: Arc::new(DocBitSet::alive(reader)),
+            rule_version: 0,
+        };
+        self.cache.get_with(key, alive).bits
     }
 
     fn add_term_docs(
@@ -243,7 +290,7 @@ impl DocumentFilter {
         let frequent = info.doc_freq >= reader.max_doc() / CACHED_TERM_FRACTION;
         let shared = frequent && reader.max_doc() >= MIN_CACHED_SEGMENT_DOCS;
         let key = shared.then(|| FilterBitKey::Term(reader.segment_id(), term.clone()));
-        if let Some(bits) = key.as_ref().and_then(|key| self.cache.get(key)) {
+        if let Some(bits) = key.as_ref().and_then(|key| self.cached_bits(key)) {
             target.union_with(&bits);
             return Ok(());
         }
@@ -255,7 +302,7 @@ impl DocumentFilter {
         let mut own = DocBitSet::empty(reader.max_doc());
         own.insert_postings(postings);
         target.union_with(&own);
-        self.cache.insert(key, Arc::new(own));
+        self.cache_bits(key, &Arc::new(own));
         Ok(())
     }
 }

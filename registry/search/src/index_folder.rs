@@ -90,6 +90,10 @@ impl IndexFolder {
         })
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub fn exists(&self) -> bool {
         self.path.join("meta.json").exists()
     }

@@ -1,7 +1,7 @@
 //! Label matching: compares the labels of a caller with the visibility labels of an agent.
 //!
 //! A plain label of the caller shows the agents that have it. Labels with a mark apply rules that were evaluated for
-//! each agent beforehand: if any label begins with [`ONLY_MARK`], plain labels show only agents that also have one of
+//! each agent beforehand, and are kept beside the documents (`rule_labels`): if any label begins with [`ONLY_MARK`], plain labels show only agents that also have one of
 //! those labels; plain labels never show agents that have a label marked with [`NEVER_MARK`]; a label marked with
 //! [`ALWAYS_MARK`] shows the agents that have it, regardless of the other marks.
 
@@ -26,6 +26,8 @@ pub(super) struct CallerLabels {
     only: Vec<String>,
     never: Vec<String>,
     always: Vec<String>,
+    /// The generation of the rule labels with which the marked labels are compared; 0 without such labels.
+    rule_generation: u64,
 }
 
 impl CallerLabels {
@@ -41,6 +43,24 @@ impl CallerLabels {
             list.push(text.to_owned());
         }
         caller_labels
+    }
+
+    /// These labels, for this generation of the rule labels.
+    #[must_use]
+    pub fn at_generation(self, generation: u64) -> Self {
+        Self {
+            rule_generation: if self.has_rules() { generation } else { 0 },
+            ..self
+        }
+    }
+
+    /// Whether rules restrict what plain labels show.
+    pub fn has_rules(&self) -> bool {
+        !self.only.is_empty() || !self.never.is_empty()
+    }
+
+    pub fn rule_generation(&self) -> u64 {
+        self.rule_generation
     }
 
     /// Approximate size of the labels in bytes.
@@ -59,12 +79,14 @@ impl CallerLabels {
         plainly || carries(&self.always)
     }
 
-    /// The visible agents of a segment; `add_term_docs` adds the documents with a term to a set.
+    /// The visible agents of a segment; `add_term_docs` adds the documents with a term to a set, and
+    /// `docs_with_rule_label` finds those with one of these rule labels.
     pub fn visible_docs(
         &self,
         keys: KeyField,
         reader: &SegmentReader,
         mut add_term_docs: impl FnMut(&Term, &mut DocBitSet) -> tantivy::Result<()>,
+        docs_with_rule_label: impl Fn(&[String]) -> tantivy::Result<DocBitSet>,
     ) -> tantivy::Result<DocBitSet> {
         let mut any_of = |labels: &[String]| {
             let mut any = DocBitSet::empty(reader.max_doc());
@@ -75,10 +97,10 @@ impl CallerLabels {
         };
         let mut visible = any_of(&self.plain)?;
         if !self.only.is_empty() {
-            visible.intersect_with(&any_of(&self.only)?);
+            visible.intersect_with(&docs_with_rule_label(&self.only)?);
         }
         if !self.never.is_empty() {
-            visible.subtract(&any_of(&self.never)?);
+            visible.subtract(&docs_with_rule_label(&self.never)?);
         }
         if !self.always.is_empty() {
             visible.union_with(&any_of(&self.always)?);

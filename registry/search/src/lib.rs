@@ -43,7 +43,6 @@ mod hybrid_score;
 mod index_folder;
 mod index_manifest;
 mod keys;
-mod label_coverage;
 mod label_matching;
 mod languages;
 mod match_groups;
@@ -65,6 +64,9 @@ mod request_phrases;
 mod rescore;
 mod rescore_bonus;
 mod response;
+mod rule_label_file;
+mod rule_label_updates;
+mod rule_labels;
 mod schema;
 mod score_explainer;
 mod score_reasons;
@@ -91,7 +93,7 @@ mod word_proximity;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tantivy::{IndexWriter, Searcher};
@@ -123,6 +125,7 @@ pub use response::{
     DuplicateAgents, FacetCounts, Highlight, Hint, HintKind, HitRow, IndexSearchResponse,
     MAX_DUPLICATES, MAX_FACET_VALUES, Suggestion,
 };
+pub use rule_labels::RuleLabelUpdate;
 pub use schema::SCHEMA_VERSION;
 pub use similar::{MAX_SIMILAR_AGENTS, SimilarAgents, SimilarRequest};
 pub use suggestion_kind::SuggestionKind;
@@ -135,6 +138,8 @@ use filter::{FilterBitCache, new_filter_cache};
 use index_folder::IndexFolder;
 use index_manifest::IndexManifest;
 use overlay::{OverlayExclusions, PendingChangesOverlay};
+use rule_label_file::read_rule_labels;
+use rule_labels::RuleLabels;
 use schema::IndexFields;
 use semantic_neighbors::{VectorSlotCache, new_slot_cache};
 use statistics::{CorpusStatisticsCache, SegmentCountCache, new_count_cache};
@@ -168,6 +173,8 @@ struct IndexInner {
     /// Number of test queries that checked whether the index is readable.
     probe_count: AtomicCounter,
     failed_commits: AtomicCounter,
+    /// Agents whose rule labels may have changed since the file of the rule labels was written.
+    unsaved_agents: AtomicUsize,
 }
 
 struct WriterState {
@@ -187,6 +194,8 @@ struct ServingState {
     damage: Option<String>,
     /// Number of rebuilds that replaced the index in use.
     rebuild_count: u64,
+    /// The event up to which the rule labels that were read from a file are current.
+    restored_rule_labels_seq: Option<i64>,
 }
 
 struct ServedIndex {
@@ -196,6 +205,7 @@ struct ServedIndex {
     /// Statistics for scoring, by class of callers.
     class_statistics: Arc<CorpusStatisticsCache>,
     groups: Arc<LazyDuplicateGroups>,
+    rule_labels: RuleLabels,
 }
 
 /// One consistent state for searches: a searcher and the agents to exclude.
@@ -205,6 +215,7 @@ struct IndexView {
     precomputed_facets: Arc<PrecomputedFacets>,
     class_statistics: Arc<CorpusStatisticsCache>,
     groups: Arc<LazyDuplicateGroups>,
+    rule_labels: RuleLabels,
     overlay_exclusions: Arc<OverlayExclusions>,
     applied_seq: i64,
     generation: u64,
@@ -231,19 +242,21 @@ fn open_index_folder(
     name: String,
     fields: &IndexFields,
     config: &IndexConfig,
-) -> Result<(IndexFolder, ServedIndex), IndexError> {
+) -> Result<(IndexFolder, ServedIndex, Option<i64>), IndexError> {
     let (folder, applied_seq) = IndexFolder::open(dir, name)?;
     let searcher = folder.reload_searcher()?;
     damage::probe_segments(&searcher, fields, 0)?;
     damage::check_files_exist(&searcher)?;
+    let (rule_labels, restored_seq) = read_rule_labels(folder.path()).unzip();
     let served = ServedIndex {
         precomputed_facets: PrecomputedFacets::build(&searcher, fields, config.facets, None)?,
         searcher,
         applied_seq,
         class_statistics: Arc::default(),
         groups: Arc::default(),
+        rule_labels: rule_labels.unwrap_or_default(),
     };
-    Ok((folder, served))
+    Ok((folder, served, restored_seq))
 }
 
 impl Index {
@@ -264,8 +277,10 @@ impl Index {
         });
         let overlay = PendingChangesOverlay::new(config.overlay_limit);
         let filter_cache = new_filter_cache(config.filter_cache_bytes);
+        let mut restored_rule_labels_seq = None;
         let (writer_state, served, opened) = match result {
-            Ok((folder, served)) => {
+            Ok((folder, served, restored_seq)) => {
+                restored_rule_labels_seq = restored_seq;
                 index_manifest::remove_stale_folders(dir, &folder.name);
                 let writer_state = WriterState {
                     folder,
@@ -297,11 +312,13 @@ impl Index {
                 rebuild_reason: reason,
                 damage: None,
                 rebuild_count: 0,
+                restored_rule_labels_seq,
             }),
             writer_state: Mutex::new(writer_state),
             rebuilding: AtomicBool::new(false),
             probe_count: AtomicCounter::default(),
             failed_commits: AtomicCounter::default(),
+            unsaved_agents: AtomicUsize::new(0),
         };
         Ok((Self(Arc::new(inner)), opened))
     }
@@ -375,6 +392,7 @@ impl IndexInner {
         &self,
         searcher: Searcher,
         applied_seq: i64,
+        rule_labels: RuleLabels,
     ) -> Result<ServedIndex, IndexError> {
         let before = lock_ignoring_poison(&self.serving_state)
             .served
@@ -388,6 +406,7 @@ impl IndexInner {
             precomputed_facets: frequent,
             class_statistics: Arc::default(),
             groups: Arc::default(),
+            rule_labels,
         })
     }
 
@@ -429,6 +448,7 @@ impl IndexInner {
             precomputed_facets: Arc::clone(&served.precomputed_facets),
             class_statistics: Arc::clone(&served.class_statistics),
             groups: Arc::clone(&served.groups),
+            rule_labels: served.rule_labels.clone(),
             applied_seq: served.applied_seq,
             generation: state.generation,
             overlay_version: state.overlay.version(),

@@ -89,6 +89,7 @@ impl IndexInner {
             excluded,
             labels,
             self.filter_cache.clone(),
+            view.rule_labels.clone(),
         )
     }
 

@@ -10,6 +10,8 @@ use super::document::AgentDocument;
 use super::error::IndexError;
 use super::index_folder::{self, IndexFolder};
 use super::index_manifest::{IndexManifest, remove_stale_folders, unused_folder_name};
+use super::rule_label_file::write_rule_labels;
+use super::rule_labels::RuleLabels;
 use super::{IndexInner, WriterState, lock_ignoring_poison};
 
 /// A running rebuild. If it is dropped before [`finish`](Self::finish), or the process crashes, nothing changes.
@@ -18,6 +20,7 @@ pub struct IndexRebuild {
     /// The folder of the new index, until that serves searches.
     folder: Option<IndexFolder>,
     writer: Option<IndexWriter>,
+    rule_labels: RuleLabels,
 }
 
 impl std::fmt::Debug for IndexRebuild {
@@ -42,6 +45,7 @@ impl IndexRebuild {
             inner,
             folder: None,
             writer: None,
+            rule_labels: RuleLabels::default(),
         };
         let inner = &rebuild.inner;
         let writer_state = lock_ignoring_poison(&inner.writer_state);
@@ -60,6 +64,9 @@ impl IndexRebuild {
     /// Adds agents, each only once. After an error, such as a full disk, the rebuild cannot continue.
     pub fn add_agents(&mut self, agents: Vec<AgentDocument>) -> Result<(), IndexError> {
         let writer = self.writer.as_ref().ok_or_else(rebuild_stopped_error)?;
+        for agent in &agents {
+            self.rule_labels.replace_agent(agent.id, &agent.rule_labels);
+        }
         index_folder::add_agents(writer, &self.inner.fields, agents)
     }
 
@@ -73,9 +80,13 @@ impl IndexRebuild {
         writer.wait_merging_threads()?;
         let folder = self.folder.as_ref().ok_or_else(rebuild_stopped_error)?;
         let searcher = folder.reload_searcher()?;
+        let rule_labels = std::mem::take(&mut self.rule_labels);
+        if !rule_labels.is_empty() {
+            write_rule_labels(folder.path(), &rule_labels, seq)?;
+        }
 
         let inner = Arc::clone(&self.inner);
-        let served = inner.build_served_index(searcher, seq)?;
+        let served = inner.build_served_index(searcher, seq, rule_labels)?;
         let mut writer_state = lock_ignoring_poison(&inner.writer_state);
         IndexManifest::for_folder(&folder.name).write(&inner.dir)?;
         let replaced = std::mem::replace(
@@ -91,6 +102,7 @@ impl IndexRebuild {
         // Updated together with the swap, so that a caller that reads the counter before a view can attribute damage.
         serving_state.damage = None;
         serving_state.rebuild_count += 1;
+        serving_state.restored_rule_labels_seq = None;
         let before = serving_state.replace_served(served);
         drop(serving_state);
         drop(before);

@@ -44,9 +44,17 @@ pub(super) enum SegmentCountKind {
     TermDocs(Term),
 }
 
-/// Cache of counts by segment, its deletions, and class.
-pub(super) type SegmentCountCache =
-    Cache<(SegmentId, Option<Opstamp>, Arc<[String]>, SegmentCountKind), u64>;
+/// Cache of counts by segment, its deletions, the generation of the rule labels, and class.
+pub(super) type SegmentCountCache = Cache<
+    (
+        SegmentId,
+        Option<Opstamp>,
+        u64,
+        Arc<[String]>,
+        SegmentCountKind,
+    ),
+    u64,
+>;
 
 pub(super) fn new_count_cache() -> SegmentCountCache {
     Cache::builder().max_capacity(MAX_CACHED_COUNTS).build()
@@ -84,6 +92,7 @@ impl CorpusStatisticsCache {
 /// Statistics of one class in one state of the index.
 pub(super) struct CorpusStatistics {
     labels: Arc<[String]>,
+    rule_generation: u64,
     searcher: Searcher,
     text: Field,
     segments: Vec<VisibleDocs>,
@@ -107,6 +116,7 @@ impl CorpusStatistics {
     ) -> Result<Self, IndexError> {
         let mut statistics = Self {
             labels: labels.into(),
+            rule_generation: filter.rule_generation(),
             segments: visible_docs_by_segment(filter, searcher)?,
             searcher: searcher.clone(),
             text,
@@ -219,6 +229,7 @@ impl CorpusStatistics {
         let key = (
             reader.segment_id(),
             reader.delete_opstamp(),
+            self.rule_generation,
             Arc::clone(&self.labels),
             kind,
         );
@@ -265,6 +276,7 @@ impl IndexInner {
                 Arc::default(),
                 class_labels,
                 self.filter_cache.clone(),
+                view.rule_labels.clone(),
             );
             CorpusStatistics::compute(
                 &view.searcher,

@@ -13,8 +13,9 @@ use a2a_registry_core::endpoints::job as endpoints;
 use a2a_registry_core::events::listener;
 use a2a_registry_core::ownership::job as prove;
 use a2a_registry_core::policies::policy_job as policies;
+use a2a_registry_core::policies::preview_jobs;
 use a2a_registry_core::reviews::approval_terms_job as terms;
-use a2a_registry_core::search::index_job;
+use a2a_registry_core::search::{index_job, policy_replicas};
 use a2a_registry_core::visits::outage::resume_outage;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -61,6 +62,8 @@ pub struct Jobs {
     listen: JoinHandle<()>,
     embed: Option<JoinHandle<()>>,
     terms: JoinHandle<()>,
+    replicas: JoinHandle<()>,
+    previews: JoinHandle<()>,
 }
 
 /// Timeout for the crawler to return its leases and for the index to commit.
@@ -89,6 +92,8 @@ pub fn start_jobs(context: &Arc<AppContext>, options: JobOptions) -> Jobs {
         listen: listener::start_event_listener(context, follow_cancel.clone()),
         embed: embed::start_embedding_job(context, options.models, &follow_cancel),
         terms: terms::start_approval_terms_job(context, follow_cancel.clone()),
+        replicas: policy_replicas::start_replica_reports(context, follow_cancel.clone()),
+        previews: preview_jobs::start_preview_job(context, follow_cancel.clone()),
         crawl_cancel,
         follow_cancel,
     }
@@ -121,6 +126,8 @@ impl Jobs {
         await_or_abort_job("policies", self.policies).await;
         await_or_abort_job("listener", self.listen).await;
         await_or_abort_job("terms", self.terms).await;
+        await_or_abort_job("replicas", self.replicas).await;
+        await_or_abort_job("previews", self.previews).await;
         if let Some(embed) = self.embed {
             await_or_abort_job("encoder", embed).await;
         }

@@ -38,6 +38,7 @@ use a2a_registry_core::process_state::token_uses::TokenUseTracker;
 use a2a_registry_core::providers::IdentityProviders;
 use a2a_registry_core::sealing::{KEY_BYTES, Sealer};
 use a2a_registry_core::search::indexing::{catch_up_caches, remove_undecided_agents};
+use a2a_registry_core::search::policy_rollout::forget_outdated_policy_labels;
 use a2a_registry_domain::admission_rules::AdmissionRules;
 use a2a_registry_domain::identifiers::{Entropy, new_uuid};
 use a2a_registry_http::a2a_agent::card_signing::sign_own_card;
@@ -190,6 +191,13 @@ pub(crate) async fn assemble_context(
 /// Before the first request, hides content that the rules of this process may forbid, and content hidden since the
 /// last event in the index: a process that was killed has decided more than its index shows.
 async fn hide_agents_before_serving(context: &AppContext) -> Result<(), StartError> {
+    forget_outdated_policy_labels(context)
+        .await
+        .map_err(|error| {
+            StartError(format!(
+                "the events since the policies were evaluated cannot be read: {error}"
+            ))
+        })?;
     let undecided = hide_forbidden_agents_with_retries(context).await;
     let undecided = undecided.map_err(|error| {
         let reason = error.internal.unwrap_or(error.public);

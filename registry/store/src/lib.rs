@@ -36,6 +36,8 @@ pub mod owner_vouches;
 pub mod ownership;
 pub mod peer_candidates;
 pub mod policies;
+pub mod policy_inputs;
+pub mod policy_previews;
 pub mod registrants;
 pub mod review_notes;
 pub mod reviews;

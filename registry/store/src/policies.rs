@@ -1,10 +1,15 @@
 //! Policy sets, which are appended and never changed.
 
-use sea_orm::{EntityTrait, FromQueryResult, IntoActiveModel, QueryOrder, QuerySelect};
+use sea_orm::sea_query::OnConflict;
+use sea_orm::{
+    ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder,
+    QuerySelect,
+};
+use uuid::Uuid;
 
 use super::connection::take_advisory_lock;
-use super::entity::policy_set;
 use super::entity::queries::page_before;
+use super::entity::{policy_replica, policy_set};
 use super::{Executor, StoreError, WriteTransaction};
 
 /// The PostgreSQL advisory lock under which the next number is assigned.
@@ -62,7 +67,47 @@ pub async fn policy_set_page(
     Ok(page.into_model().all(db.connection()).await?)
 }
 
+/// The processes that have reported their set since this time, in the order of their identifiers.
+pub async fn policy_replicas(
+    db: &impl Executor,
+    seen_since: i64,
+    limit: u64,
+) -> Result<Vec<policy_replica::Model>, StoreError> {
+    Ok(policy_replica::Entity::find()
+        .filter(policy_replica::Column::SeenAt.gte(seen_since))
+        .order_by_asc(policy_replica::Column::Process)
+        .limit(limit)
+        .all(db.connection())
+        .await?)
+}
+
 impl WriteTransaction {
+    /// Stores the report of a process in place of its last one.
+    pub async fn upsert_policy_replica(
+        &self,
+        row: policy_replica::Model,
+    ) -> Result<(), StoreError> {
+        use policy_replica::Column as C;
+        let conflict = OnConflict::column(C::Process)
+            .update_columns([C::Number, C::Evaluated, C::Agents, C::SeenAt])
+            .to_owned();
+        self.insert_rows([row.into_active_model()], Some(conflict))
+            .await
+    }
+
+    pub async fn delete_policy_replica(&self, process: Uuid) -> Result<(), StoreError> {
+        let row = policy_replica::Entity::delete_many()
+            .filter(policy_replica::Column::Process.eq(process));
+        self.delete_rows(row).await
+    }
+
+    /// Deletes the processes that have reported nothing since this time.
+    pub async fn delete_silent_policy_replicas(&self, seen_before: i64) -> Result<(), StoreError> {
+        let rows = policy_replica::Entity::delete_many()
+            .filter(policy_replica::Column::SeenAt.lt(seen_before));
+        self.delete_rows(rows).await
+    }
+
     /// Reserves the next number until the write ends. On SQLite every write does that.
     pub async fn lock_policy_sets(&self) -> Result<(), StoreError> {
         if self.locks_rows() {

@@ -109,6 +109,11 @@ const BEYOND: &[(&str, &str, &str)] = &[
         "whether it is a policy that the schema allows",
     ),
     (
+        "policy_preview_start",
+        "/policies/*/text",
+        "whether it is a policy that the schema allows",
+    ),
+    (
         "policies_test",
         "/policies/*/text",
         "whether it is a policy that the schema allows",

@@ -20,7 +20,9 @@ use crate::agents::catalog_entry::{
 use crate::agents::duplicates;
 use crate::agents::hit_limits::truncate_summary;
 use crate::agents::hit_members::{mark_hidden_hit_members, mark_hidden_skill_members};
-use crate::agents::policy_attributes::{agent_visibility_labels, listed_agent_attributes};
+use crate::agents::policy_attributes::{
+    agent_audience_labels, agent_policy_labels, listed_agent_attributes,
+};
 use crate::agents::records::{AgentRecord, build_agent_records, current_version_id};
 use crate::commit::agent_rows::AgentRows;
 use crate::context::AppContext;
@@ -144,7 +146,8 @@ pub fn build_agent_document(
         other_texts: card.other_texts.clone(),
         facets: FacetMap::from_fn(|facet| agent_attributes.facet_values(facet)),
         skills,
-        visible_to: agent_visibility_labels(context, record),
+        visible_to: agent_audience_labels(record),
+        rule_labels: agent_policy_labels(context, record),
         lookup_keys: deduplicate(agent_lookup_keys(record)),
         duplicate_key: duplicates::duplicate_group_key(card, &record.version.content_digest),
         preference: duplicates::duplicate_preference(card, &record.agent.domain, trust),

@@ -70,25 +70,36 @@ pub fn matching_custom_policies<'a>(
     matched.filter(|(policy, _)| !policy.is_built_in).collect()
 }
 
-/// The labels of an agent: those of its audience, and those of the matching policies in every set by which agents are
-/// evaluated. Its owner, or its submitter while it has none, sees it regardless of policies.
+/// The labels of an agent: those of its audience, and those by policies.
 pub fn agent_visibility_labels(context: &AppContext, record: &AgentRecord) -> Vec<String> {
+    let mut labels = agent_audience_labels(record);
+    labels.extend(agent_policy_labels(context, record));
+    labels
+}
+
+/// The labels of an agent's audience. Its owner, or its submitter while it has none, sees it regardless of policies.
+pub fn agent_audience_labels(record: &AgentRecord) -> Vec<String> {
     let mut labels = record.audience_labels();
     let owner = record.responsible_account().map(account_audience_label);
     let owner = owner.filter(|owner| !labels.is_empty() && !labels.contains(owner));
     labels.extend(owner);
+    labels
+}
+
+/// The labels of an agent by the matching policies in every set by which agents are evaluated.
+pub fn agent_policy_labels(context: &AppContext, record: &AgentRecord) -> Vec<String> {
     let sets: Vec<_> = context.policy_sets.sets_for_evaluation().collect();
     if sets
         .iter()
-        .any(|set| !set.is_independent_of_resource(Action::Discover))
+        .all(|set| set.is_independent_of_resource(Action::Discover))
     {
-        let facts = agent_attributes(context, record);
-        let carried = |set: &Arc<PolicySet>| {
-            discovery_policy_labels(set, &facts, &waived_forbid_indices(context, record, set))
-        };
-        labels.extend(sets.iter().flat_map(carried));
+        return Vec::new();
     }
-    labels
+    let facts = agent_attributes(context, record);
+    let labels_of_set = |set: &Arc<PolicySet>| {
+        discovery_policy_labels(set, &facts, &waived_forbid_indices(context, record, set))
+    };
+    sets.iter().flat_map(labels_of_set).collect()
 }
 
 /// The labels of these agents, by agent. Agents that no one may see are omitted.

@@ -11,9 +11,10 @@ use a2a_registry_domain::lifecycle::{
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::agents::agents_by_ids;
 use a2a_registry_store::entity::{agent, domain, hold, source, version, waiver};
 use a2a_registry_store::{
-    Executor, StoreError, StoredEnum, domains, registrants, versions, waivers,
+    Executor, StoreError, StoredEnum, domains, policy_inputs, registrants, versions, waivers,
 };
 use uuid::Uuid;
 
@@ -209,8 +210,61 @@ pub async fn build_agent_records(
         .collect())
 }
 
+/// What policies evaluate of agents, as it was read.
+#[derive(Debug)]
+pub struct PolicyRecordRows {
+    agents: Vec<agent::Model>,
+    related: AgentRelatedRows,
+}
+
+impl PolicyRecordRows {
+    /// Reads the rows of these agents; missing ones are left out. Without `with_cards`, what comes from their cards is
+    /// empty.
+    pub async fn load(
+        db: &impl Executor,
+        ids: &[Uuid],
+        with_cards: bool,
+    ) -> Result<Self, StoreError> {
+        let agents = agents_by_ids(db, ids).await?;
+        let mut domain_ids: Vec<i64> = agents.iter().map(|row| row.domain_id).collect();
+        domain_ids.sort_unstable();
+        domain_ids.dedup();
+        let domain_rows = domains::domains_by_ids(db, &domain_ids).await?;
+        let domains: HashMap<i64, domain::Model> =
+            domain_rows.into_iter().map(|row| (row.id, row)).collect();
+        let version_ids: Vec<Uuid> = agents.iter().filter_map(current_version_id).collect();
+        let versions = policy_inputs::versions_for_policies(db, &version_ids, with_cards).await?;
+        let related = AgentRelatedRows {
+            versions: versions.into_iter().map(|row| (row.id, row)).collect(),
+            key_bindings: DomainKeyBinding::load_for_domains(db, domains.values()).await?,
+            waivers: load_waivers_by_agent(db, ids).await?,
+            domains,
+            has_cards: with_cards,
+            holds: HashMap::new(),
+            sources: HashMap::new(),
+            registrants: HashMap::new(),
+        };
+        Ok(Self { agents, related })
+    }
+
+    /// The records of the agents, without holds, sources and their registrants, which policies cannot use. Reading
+    /// many cards takes long, so this belongs on a thread that does not serve requests.
+    pub fn into_records(self) -> impl Iterator<Item = AgentRecord> {
+        let Self {
+            agents,
+            mut related,
+        } = self;
+        agents
+            .into_iter()
+            .filter_map(move |agent| related.take_record(agent))
+    }
+}
+
 /// Rows by the agent, domain or source that they belong to.
+#[derive(Debug)]
 struct AgentRelatedRows {
+    /// Whether the versions come with their cards.
+    has_cards: bool,
     /// By their own ids.
     versions: HashMap<Uuid, version::Model>,
     key_bindings: HashMap<i64, DomainKeyBinding>,
@@ -239,12 +293,9 @@ impl AgentRelatedRows {
         let key_bindings = DomainKeyBinding::load_for_domains(db, domains.values()).await?;
         let sources = load_sources_by_agent(db, &ids).await?;
         let registrants = load_registrants_by_source(db, rows, &sources).await?;
-        let mut waivers_by_agent: HashMap<Uuid, Vec<waiver::Model>> = HashMap::new();
-        for row in waivers::active_waivers_by_agent(db, &ids).await? {
-            waivers_by_agent.entry(row.agent_id).or_default().push(row);
-        }
         Ok(Self {
-            waivers: waivers_by_agent,
+            has_cards: true,
+            waivers: load_waivers_by_agent(db, &ids).await?,
             versions: versions.into_iter().map(|row| (row.id, row)).collect(),
             key_bindings,
             domains,
@@ -258,7 +309,11 @@ impl AgentRelatedRows {
     fn take_record(&mut self, agent: agent::Model) -> Option<AgentRecord> {
         let version = current_version_id(&agent).and_then(|id| self.versions.remove(&id))?;
         // A newer build may have written the model; only this agent is left out.
-        let card = serde_json::from_str(&version.model)
+        let card = match self.has_cards {
+            true => serde_json::from_str(&version.model),
+            false => Ok(AgentCard::default()),
+        };
+        let card = card
             .inspect_err(|error| {
                 let (agent, version) = (agent.id, version.id);
                 tracing::error!(%agent, %version, %error, "an agent is left out: its card's model cannot be read");
@@ -297,6 +352,17 @@ impl AgentRelatedRows {
         registrants.dedup();
         registrants
     }
+}
+
+async fn load_waivers_by_agent(
+    db: &impl Executor,
+    agents: &[Uuid],
+) -> Result<HashMap<Uuid, Vec<waiver::Model>>, StoreError> {
+    let mut by_agent: HashMap<Uuid, Vec<waiver::Model>> = HashMap::new();
+    for row in waivers::active_waivers_by_agent(db, agents).await? {
+        by_agent.entry(row.agent_id).or_default().push(row);
+    }
+    Ok(by_agent)
 }
 
 async fn load_sources_by_agent(

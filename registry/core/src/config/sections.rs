@@ -218,6 +218,8 @@ section! {
         pub four_eyes: bool,
         /// Days after which an approval ends unless the content is approved again. Unset: never. From 15 to 3650.
         pub recertify_after: Option<u16>,
+        /// Whether a policy set is accepted only with the token of its preview.
+        pub preview_policies: bool,
         /// How many accounts must approve, by the class of the change.
         pub deciders: DecidersConfig,
     }

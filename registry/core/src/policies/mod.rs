@@ -6,6 +6,7 @@ pub mod policy_cases;
 pub mod policy_job;
 pub mod preview;
 pub mod preview_inputs;
+pub mod preview_jobs;
 pub mod principal_warnings;
 pub mod set_checks;
 pub mod sets;

@@ -7,27 +7,27 @@ use a2a_registry_api::{AccessChange, NewPolicies, PolicyChange, PolicyPreview, P
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{
-    Action, AgentAttributes, AuthorizationDecision, PolicyMatches, PolicySet, PolicyText, Principal,
+    Action, AgentAttributes, AuthorizationDecision, BatchEvaluator, PolicyMatches, PolicySet,
+    PolicyText, Principal,
 };
 use a2a_registry_store::agents;
 
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::policies::preview_inputs::{
-    ComparedAgent, ComparedCallers, load_compared_agents, load_compared_callers,
+    ComparedAgent, ComparedCallers, MAX_SAMPLE, load_compared_agents, load_compared_callers,
 };
+use crate::policies::preview_jobs::PreviewReporter;
 use crate::policies::principal_warnings::unknown_principal_warnings;
-use crate::policies::set_checks::{acquire_preview_permit, sign_preview_token};
+use crate::policies::set_checks::{acquire_preview_permit, policies_digest, sign_preview_token};
 use crate::policies::sets::{check_new_policies_fields, compile_requested_set, to_policy_text};
 use crate::policy_sets::{load_newest_policy_set, with_current_collections};
 use crate::visibility::caller::Caller;
 
 /// Number of agents that are read at once.
 const BATCH: u64 = 500;
-const MAX_SAMPLE: usize = 20;
 
-/// Compares policies with the newest set: both decide on every listed agent, for every kind of caller that one of them
-/// names. Policies that are in both sets are evaluated once.
+/// Compares policies with the newest set at once, without a job.
 pub async fn policies_preview(
     context: &AppContext,
     caller: &Caller,
@@ -37,8 +37,26 @@ pub async fn policies_preview(
     check_new_policies_fields(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
     let after = compile_requested_set(context, &texts, context.now()).await?;
-    let after = with_current_collections(&context.store, after).await?;
     let _permit = acquire_preview_permit(context)?;
+    let made_at = context.now();
+    let preview = make_preview(context, after, None).await?;
+    let preview = preview.ok_or_else(|| AppError::internal("a preview was cancelled"))?;
+    let digest = policies_digest(&texts)?;
+    Ok(PolicyPreview {
+        token: sign_preview_token(context, caller, preview.number, digest, made_at)?,
+        ..preview
+    })
+}
+
+/// Compares a set with the newest one: both decide on every listed agent, for every kind of caller that one of them
+/// names. Policies that are in both sets are evaluated once. `None` if the reporter says that nobody waits for it any
+/// more. The caller holds the permit for previews.
+pub(super) async fn make_preview(
+    context: &AppContext,
+    after: PolicySet,
+    mut reporter: Option<&mut PreviewReporter>,
+) -> Result<Option<PolicyPreview>> {
+    let after = with_current_collections(&context.store, after).await?;
     let compiled = &context.policy_sets.compiled;
     let before = load_newest_policy_set(compiled, &context.store, &context.rules()).await?;
     let callers = load_compared_callers(context, &[&before, &after]).await?;
@@ -67,13 +85,16 @@ pub async fn policies_preview(
         totals = comparing
             .await
             .map_err(|error| AppError::internal(format!("a preview was aborted: {error}")))?;
+        if let Some(reporter) = &mut reporter
+            && !reporter.record(context, totals.agents).await?
+        {
+            return Ok(None);
+        }
     }
-    let number = comparison.before.number();
     let mut preview = comparison.to_preview(totals);
     let unknown = unknown_principal_warnings(context, &comparison.after).await?;
     preview.warnings.extend(unknown);
-    preview.token = sign_preview_token(context, caller, number, &texts)?;
-    Ok(preview)
+    Ok(Some(preview))
 }
 
 /// The source of the matches of a policy of the new set.
@@ -91,8 +112,46 @@ struct PolicySetComparison {
     changed_policies: PolicySet,
     /// The source of the matches of each policy of the new set.
     match_sources: Vec<PolicyMatchSource>,
+    /// The positions of the policies of the old set that the new one has too.
+    kept_policies: BTreeSet<u16>,
     callers: ComparedCallers,
+    /// The policies of the old set, and the changed ones, prepared for many agents.
+    batches: BTreeMap<Action, BatchEvaluator>,
+    changed_batches: BTreeMap<Action, BatchEvaluator>,
 }
+
+fn prepare_batches(set: &PolicySet) -> BTreeMap<Action, BatchEvaluator> {
+    let prepared = Action::ALL.into_iter().filter_map(|action| {
+        let all: BTreeSet<u16> = set
+            .policies_for_action(action)
+            .map(|(index, _)| index)
+            .collect();
+        Some((action, set.batch_evaluator(action, &all)?))
+    });
+    prepared.collect()
+}
+
+/// The policies of a set that match an agent.
+fn match_in_batch(
+    batches: &BTreeMap<Action, BatchEvaluator>,
+    action: Action,
+    set: &PolicySet,
+    attributes: &AgentAttributes,
+) -> PolicyMatches {
+    match batches.get(&action) {
+        Some(batch) => batch.evaluate(attributes),
+        None => set.match_agent(action, attributes),
+    }
+}
+
+/// What decides about an agent: the policies that match it under both sets, without the waived ones of each.
+type DecisionInputs = (Action, PolicyMatches, PolicyMatches, BTreeSet<u16>);
+
+/// The decisions on one agent for each kind of caller: before and after, with the determining policies.
+type CallerDecisions = Arc<Vec<(bool, AuthorizationDecision)>>;
+
+/// Maximum number of decisions that are shared by agents with the same matching policies.
+const MAX_SHARED_DECISIONS: usize = 1_000;
 
 #[derive(Default)]
 struct PreviewTotals {
@@ -104,6 +163,8 @@ struct PreviewTotals {
     changes: BTreeMap<(Action, usize), AccessChange>,
     /// By the caller: an agent that it loses and that anonymous callers keep.
     better_when_signed_out: BTreeSet<usize>,
+    /// Decisions by what decides them.
+    decided: HashMap<DecisionInputs, CallerDecisions>,
 }
 
 impl PolicySetComparison {
@@ -137,7 +198,14 @@ impl PolicySetComparison {
         let changed_policies = PolicySet::compile_with_defaults(0, &changed_texts, &[], now)
             .map_err(|_| AppError::internal("policies that were accepted are not".to_owned()))?
             .with_collections_of(&after);
+        let kept_policies = match_sources.iter().filter_map(|source| match source {
+            PolicyMatchSource::Old(index) => Some(*index),
+            PolicyMatchSource::Changed(_) => None,
+        });
         Ok(Self {
+            kept_policies: kept_policies.collect(),
+            batches: prepare_batches(&before),
+            changed_batches: prepare_batches(&changed_policies),
             before,
             after,
             changed_policies,
@@ -153,7 +221,8 @@ impl PolicySetComparison {
         attributes: &AgentAttributes,
         old: &PolicyMatches,
     ) -> PolicyMatches {
-        let changed_matches = self.changed_policies.match_agent(action, attributes);
+        let batches = &self.changed_batches;
+        let changed_matches = match_in_batch(batches, action, &self.changed_policies, attributes);
         let mut matches = PolicyMatches::default();
         for (index, origin) in (0..).zip(&self.match_sources) {
             let (from, at) = match origin {
@@ -170,6 +239,33 @@ impl PolicySetComparison {
         matches
     }
 
+    /// Whether an agent is decided in the same way by both sets, because no policy that differs matches it.
+    fn has_same_matches(&self, old: &PolicyMatches, new: &PolicyMatches) -> bool {
+        let is_kept_here = |index: &u16| {
+            let source = self.match_sources.get(usize::from(*index));
+            matches!(source, Some(PolicyMatchSource::Old(_)))
+        };
+        let mut before = old.matching.iter().chain(&old.failed);
+        let mut after = new.matching.iter().chain(&new.failed);
+        before.all(|index| self.kept_policies.contains(index)) && after.all(is_kept_here)
+    }
+
+    /// The decisions of both sets for each kind of caller.
+    fn decide_for_callers(
+        &self,
+        (action, old, new, waived): &DecisionInputs,
+        waived_after: &BTreeSet<u16>,
+    ) -> CallerDecisions {
+        let callers = self.callers.named.iter();
+        let decisions = callers.map(|caller| {
+            let principal = &caller.principal;
+            let before = self.before.decide(*action, principal, old, waived);
+            let after = self.after.decide(*action, principal, new, waived_after);
+            (before.allowed, after)
+        });
+        Arc::new(decisions.collect())
+    }
+
     fn compare_agent(&self, agent: &ComparedAgent, totals: &mut PreviewTotals) {
         totals.agents += 1;
         let ids: Vec<&str> = agent
@@ -180,7 +276,7 @@ impl PolicySetComparison {
             .collect();
         let waived_after = self.after.forbid_indices(&ids);
         for action in [Action::Discover, Action::Invoke, Action::Admit] {
-            let old = self.before.match_agent(action, &agent.attributes);
+            let old = match_in_batch(&self.batches, action, &self.before, &agent.attributes);
             let new = self.matches_under_new_set(action, &agent.attributes, &old);
             let decisions = |principal: &Principal| {
                 let before = self
@@ -199,12 +295,12 @@ impl PolicySetComparison {
                 };
                 let (old, new) = (stays_admitted(&before), stays_admitted(&after));
                 totals.record_change(
-                    action,
-                    usize::MAX,
+                    (action, usize::MAX),
                     "registrant",
                     agent,
                     (old, new),
-                    after.policies,
+                    &after.policies,
+                    MAX_SAMPLE,
                 );
                 continue;
             }
@@ -213,22 +309,52 @@ impl PolicySetComparison {
                 totals.any_found = totals.any_found
                     || agent.is_found_by_any(&self.after, &new, &waived_after, &self.callers);
             }
-            let mut anonymous_keeps = false;
-            for (index, caller) in self.callers.named.iter().enumerate() {
-                let (name, principal) = (&caller.name, &caller.principal);
-                if !agent.is_listed || !agent.is_visible_without_policies(principal) {
-                    continue;
-                }
-                let (before, after) = decisions(principal);
-                if index == 0 {
-                    anonymous_keeps = after.allowed;
-                }
-                if before.allowed && !after.allowed && anonymous_keeps && index > 0 {
-                    totals.better_when_signed_out.insert(index);
-                }
-                let change = (before.allowed, after.allowed);
-                totals.record_change(action, index, name, agent, change, after.policies);
+            if !agent.is_listed || self.has_same_matches(&old, &new) {
+                continue;
             }
+            let inputs = (action, old, new, agent.waived_forbids.clone());
+            let decided = match totals.decided.get(&inputs) {
+                Some(decided) => Arc::clone(decided),
+                None => {
+                    let decided = self.decide_for_callers(&inputs, &waived_after);
+                    if totals.decided.len() < MAX_SHARED_DECISIONS {
+                        totals.decided.insert(inputs, Arc::clone(&decided));
+                    }
+                    decided
+                }
+            };
+            self.record_decisions(action, agent, &decided, totals);
+        }
+    }
+
+    fn record_decisions(
+        &self,
+        action: Action,
+        agent: &ComparedAgent,
+        decided: &[(bool, AuthorizationDecision)],
+        totals: &mut PreviewTotals,
+    ) {
+        let mut anonymous_keeps = false;
+        for (index, (caller, (before, after))) in self.callers.named.iter().zip(decided).enumerate()
+        {
+            if !agent.is_visible_without_policies(&caller.principal) {
+                continue;
+            }
+            if index == 0 {
+                anonymous_keeps = after.allowed;
+            }
+            if *before && !after.allowed && anonymous_keeps && index > 0 {
+                totals.better_when_signed_out.insert(index);
+            }
+            let change = (*before, after.allowed);
+            totals.record_change(
+                (action, index),
+                &caller.name,
+                agent,
+                change,
+                &after.policies,
+                self.callers.sample_size(),
+            );
         }
     }
 
@@ -258,12 +384,6 @@ impl PolicySetComparison {
                 ));
             }
         }
-        if self.callers.omitted > 0 {
-            warnings.push(format!(
-                "{} more groups and accounts that the policies name were not compared.",
-                self.callers.omitted
-            ));
-        }
         PolicyPreview {
             number: self.before.number(),
             policies: policy_changes(&self.before, &self.after),
@@ -280,12 +400,12 @@ impl PolicySetComparison {
 impl PreviewTotals {
     fn record_change(
         &mut self,
-        action: Action,
-        caller_index: usize,
+        (action, caller_index): (Action, usize),
         caller: &str,
         agent: &ComparedAgent,
         (before, after): (bool, bool),
-        policies: Vec<String>,
+        policies: &[String],
+        sample_size: usize,
     ) {
         if before == after {
             return;
@@ -306,11 +426,11 @@ impl PreviewTotals {
             false => (&mut change.lost, &mut change.lost_sample),
         };
         *count += 1;
-        if sample.len() < MAX_SAMPLE {
+        if sample.len() < sample_size {
             sample.push(PreviewedAgent {
                 id: agent.id,
                 name: agent.name.clone(),
-                policies,
+                policies: policies.to_vec(),
             });
         }
     }

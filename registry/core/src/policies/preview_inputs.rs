@@ -19,8 +19,11 @@ use crate::visibility::audience::{group_has_members, group_names_by_id};
 use crate::visibility::audience_groups;
 use crate::visibility::caller::{INTERNAL_LABEL, PUBLIC_LABEL, group_audience_label};
 
-/// Maximum number of kinds of callers that are compared.
-const MAX_COMPARED_CALLERS: usize = 100;
+/// Agents that a preview names for all kinds of callers together; few callers have longer samples.
+const MAX_NAMED_AGENTS: usize = 4_000;
+/// Bounds of the agents that a preview names for each kind of caller.
+const MIN_SAMPLE: usize = 2;
+pub(super) const MAX_SAMPLE: usize = 20;
 
 /// Loads the inputs for these agents. `registrants` are the accounts that are already loaded.
 pub(super) async fn load_compared_agents(
@@ -129,9 +132,15 @@ impl ComparedAgent {
 }
 
 pub(super) struct ComparedCallers {
+    /// At most two, and one for each policy of both sets.
     pub(super) named: Vec<CallerKind>,
-    /// The number of further callers that policies name.
-    pub(super) omitted: usize,
+}
+
+impl ComparedCallers {
+    /// Number of agents that a preview names for each kind of caller.
+    pub(super) fn sample_size(&self) -> usize {
+        (MAX_NAMED_AGENTS / self.named.len().max(1)).clamp(MIN_SAMPLE, MAX_SAMPLE)
+    }
 }
 
 /// A kind of callers.
@@ -169,15 +178,10 @@ pub(super) async fn load_compared_callers(
         caller_kind("anonymous", None),
         caller_kind("anybody signed in", Some("")),
     ];
-    let left_out = (named.len() + scopes.len()).saturating_sub(MAX_COMPARED_CALLERS);
-    let compared = scopes.len() - left_out;
-    for scope in scopes.into_iter().take(compared) {
+    for scope in scopes {
         named.push(load_caller_kind(context, scope).await?);
     }
-    Ok(ComparedCallers {
-        named,
-        omitted: left_out,
-    })
+    Ok(ComparedCallers { named })
 }
 
 async fn load_caller_kind(context: &AppContext, scope: &PrincipalScope) -> Result<CallerKind> {

@@ -21,7 +21,7 @@ const BATCH: u64 = 500;
 /// The purpose for which preview tokens are signed.
 const PREVIEW_TOKEN_PURPOSE: &str = "policies:preview";
 /// How long a preview is valid: the agents change.
-const PREVIEW_LIFETIME: i64 = HOUR;
+pub(super) const PREVIEW_LIFETIME: i64 = HOUR;
 
 /// The content of a preview token: the previewed set.
 #[derive(Debug, Serialize, Deserialize)]
@@ -67,6 +67,13 @@ pub(super) async fn check_new_policy_set(
     if let Some(token) = preview_token {
         return verify_preview_token(context, caller, texts, token).map(Some);
     }
+    if context.config().governance.preview_policies {
+        return Err(AppError::new(
+            ErrorKind::PreviewNeeded,
+            "This registry accepts no set without its preview (`governance.preview_policies`). Nothing was changed. \
+             Read the preview of exactly these policies, and send its token as `preview`.",
+        ));
+    }
     match hides_every_agent(context, set).await? {
         false => Ok(None),
         true => Err(AppError::new(
@@ -77,18 +84,19 @@ pub(super) async fn check_new_policy_set(
     }
 }
 
-/// Signs a token as proof that the caller has seen the preview of these policies, compared with the set of this
-/// number.
+/// Signs a token as proof that the caller has seen the preview of the policies with this digest, compared with the set
+/// of this number.
 pub(super) fn sign_preview_token(
     context: &AppContext,
     caller: &Caller,
     number: u64,
-    texts: &[PolicyText],
+    digest: String,
+    made_at: Timestamp,
 ) -> Result<String> {
     let content = PreviewTokenContent {
         number,
-        digest: policies_digest(texts)?,
-        made_at: context.now().0,
+        digest,
+        made_at: made_at.0,
     };
     let token = context
         .page_token_signer
@@ -123,7 +131,8 @@ fn verify_preview_token(
     Ok(content.number)
 }
 
-fn policies_digest(texts: &[PolicyText]) -> Result<String> {
+/// The digest of policies, by which a token names them.
+pub(super) fn policies_digest(texts: &[PolicyText]) -> Result<String> {
     let json = serde_json::to_vec(texts);
     let json = json.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(a2a_card::bytes_digest(&json))

@@ -27,6 +27,7 @@ use crate::policy_sets::{
     policy_set_number,
 };
 use crate::precondition::IfMatch;
+use crate::search::policy_replicas::load_policy_replicas;
 use crate::visibility::caller::Caller;
 
 /// The selection of a policy set.
@@ -57,7 +58,7 @@ pub async fn policies_show(
         None => compile_stored_set(sets, row.clone(), &context.rules()).await?,
         Some(_) => compile_earlier_set(sets, row.clone(), &context.rules()).await?,
     };
-    Ok(policies_view(context, &set, row.as_ref()))
+    policies_view(context, &set, row.as_ref()).await
 }
 
 async fn load_policy_set_row(context: &AppContext, number: u64) -> Result<policy_set::Model> {
@@ -67,19 +68,20 @@ async fn load_policy_set_row(context: &AppContext, number: u64) -> Result<policy
     row.ok_or_else(missing)
 }
 
-fn policies_view(
+async fn policies_view(
     context: &AppContext,
     set: &PolicySet,
     row: Option<&policy_set::Model>,
-) -> Policies {
-    Policies {
+) -> Result<Policies> {
+    Ok(Policies {
         number: set.number(),
         in_force: context.policy_sets.enforced_set().number(),
         policies: set.policies().iter().map(policy_view).collect(),
         author: row.map(|row| row.author.clone()),
         reason: row.map(|row| row.reason.clone()),
         created_at: row.map(|row| Timestamp(row.created_at)),
-    }
+        replicas: load_policy_replicas(context).await?,
+    })
 }
 
 fn policy_view(policy: &Policy) -> PolicyView {

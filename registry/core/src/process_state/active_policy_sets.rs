@@ -1,11 +1,11 @@
 //! The policy sets of this process: the one in force, and the pending one under which agents are already evaluated.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_policy::{Action, AgentAttributes, PolicyMatches, PolicySet};
+use a2a_registry_policy::{Action, AgentAttributes, PolicyMatches, PolicySet, PolicyText};
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
@@ -35,6 +35,15 @@ pub struct ActivePolicySets {
     ages_as_of: AtomicI64,
     /// The set for which this process has searched for agents that reach an age, and when it does so next.
     next_age_check: Mutex<Option<(u64, Timestamp)>>,
+    /// Signals that another set was put in force.
+    pub switch_signal: Notify,
+    /// The agents that were evaluated under the next set, and those to be evaluated.
+    evaluated_agents: AtomicU64,
+    agents_to_evaluate: AtomicU64,
+    /// The previews to make, with the policies of each.
+    preview_queue: Mutex<VecDeque<(Uuid, Vec<PolicyText>)>>,
+    /// Signals that there is a preview to make.
+    pub preview_signal: Notify,
 }
 
 /// A set by which this process admits, with the matches of its shipped policies.
@@ -65,6 +74,9 @@ impl Default for PendingReevaluation {
         Self::Some(BTreeSet::new())
     }
 }
+
+/// Maximum number of queued previews. Each holds its texts meanwhile, at most 4 MiB.
+const MAX_QUEUED_PREVIEWS: usize = 8;
 
 /// Maximum number of queued agents. If more are queued, all agents are checked.
 const MAX_QUEUED_AGENTS: usize = 10_000;
@@ -101,6 +113,11 @@ impl ActivePolicySets {
             switches: AtomicU64::new(0),
             ages_as_of: AtomicI64::new(ages_as_of.0),
             next_age_check: Mutex::default(),
+            switch_signal: Notify::new(),
+            evaluated_agents: AtomicU64::new(0),
+            agents_to_evaluate: AtomicU64::new(0),
+            preview_queue: Mutex::default(),
+            preview_signal: Notify::new(),
         }
     }
 
@@ -125,6 +142,43 @@ impl ActivePolicySets {
     pub fn schedule_age_check(&self, set_number: u64, due: Timestamp) {
         let next = self.next_age_check.lock();
         *next.unwrap_or_else(PoisonError::into_inner) = Some((set_number, due));
+    }
+
+    /// Queues a preview; returns `false` if too many are waiting.
+    pub fn queue_preview(&self, id: Uuid, policies: Vec<PolicyText>) -> bool {
+        match self.preview_queue.lock() {
+            Ok(mut queue) if queue.len() < MAX_QUEUED_PREVIEWS => {
+                queue.push_back((id, policies));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub fn take_queued_preview(&self) -> Option<(Uuid, Vec<PolicyText>)> {
+        self.preview_queue.lock().ok()?.pop_front()
+    }
+
+    pub fn queued_previews(&self) -> Vec<Uuid> {
+        match self.preview_queue.lock() {
+            Ok(queue) => queue.iter().map(|(id, _)| *id).collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    pub fn record_evaluation_progress(&self, evaluated: usize, agents: usize) {
+        self.evaluated_agents
+            .store(evaluated as u64, Ordering::Relaxed);
+        self.agents_to_evaluate
+            .store(agents as u64, Ordering::Relaxed);
+    }
+
+    /// The agents that were evaluated under the next set, or the last one, and those that were to be.
+    pub fn evaluation_progress(&self) -> (u64, u64) {
+        (
+            self.evaluated_agents.load(Ordering::Relaxed),
+            self.agents_to_evaluate.load(Ordering::Relaxed),
+        )
     }
 
     /// The newest set that this process knows.
@@ -257,6 +311,7 @@ impl ActivePolicySets {
             enforced: next,
             pending: None,
         }));
+        self.switch_signal.notify_one();
     }
 
     /// Records that a newer set may have been made.

@@ -50,7 +50,12 @@ pub fn start_index_job(
             .is_index_following
             .store(false, Ordering::Release);
         let index = context.index.clone();
-        if let Err(error) = run_blocking_index_work(move || index.commit_applied_seq()).await {
+        let saved = run_blocking_index_work(move || {
+            index.commit_applied_seq()?;
+            index.save_rule_labels();
+            Ok(())
+        });
+        if let Err(error) = saved.await {
             tracing::debug!(%error, "the next start applies the last events again");
         }
     })

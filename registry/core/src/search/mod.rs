@@ -6,6 +6,7 @@ pub mod hit_liveness;
 pub mod index_job;
 pub mod indexing;
 pub mod lexical_fallback;
+pub mod policy_replicas;
 pub mod policy_rollout;
 pub mod query;
 pub mod query_correction;

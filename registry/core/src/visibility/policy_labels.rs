@@ -7,13 +7,42 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_policy::{
-    Action, AgentAttributes, Effect, Policy, PolicyMode, PolicySet, Principal, PrincipalScope,
+    Action, AgentAttributes, Effect, Policy, PolicyMatches, PolicyMode, PolicySet, Principal,
+    PrincipalScope,
 };
 use a2a_registry_search::{NEVER_MARK, ONLY_MARK};
 
 /// The label of an agent that was evaluated under a set.
 pub fn evaluated_set_label(set: &PolicySet) -> String {
     format!("p{}", set.number())
+}
+
+/// The number of the set to which a label belongs, and whether it is that of evaluated agents.
+pub fn policy_label_set(label: &str) -> Option<(u64, bool)> {
+    let text = label.strip_prefix('p')?;
+    let digits = text.split(['+', '-']).next()?;
+    Some((digits.parse().ok()?, digits.len() == text.len()))
+}
+
+/// The labels by policies that another set has too, each with the one that stands for it in this set.
+pub fn carried_policy_labels(
+    set: &PolicySet,
+    before: &PolicySet,
+    carried: &[(u16, u16)],
+) -> Vec<(String, String)> {
+    let pairs = carried.iter().flat_map(|(there, here)| {
+        [
+            (
+                matched_permit_label(before, *there),
+                matched_permit_label(set, *here),
+            ),
+            (
+                matched_forbid_label(before, *there),
+                matched_forbid_label(set, *here),
+            ),
+        ]
+    });
+    pairs.collect()
 }
 
 /// The label of an agent that this permit matches.
@@ -39,7 +68,17 @@ pub fn discovery_policy_labels(
     let mut matches = set.match_agent(Action::Discover, facts);
     matches.remove_waived(waived);
     let mut labels = vec![evaluated_set_label(set)];
+    labels.extend(matched_policy_labels(set, &matches));
+    labels
+}
+
+/// The labels of an agent by these policies about finding it. A policy that matches every agent needs none.
+pub fn matched_policy_labels(set: &PolicySet, matches: &PolicyMatches) -> Vec<String> {
+    let mut labels = Vec::new();
     for (position, policy) in set.policies_for_action(Action::Discover) {
+        if !policy.is_conditional {
+            continue;
+        }
         if matches.failed.contains(&position) {
             labels.push(matched_forbid_label(set, position));
         } else if matches.matching.contains(&position) {
@@ -167,6 +206,20 @@ mod tests {
                 None
             );
             assert!(!is_unrestricted_policy_set(&compile_test_policies(closed)));
+        }
+    }
+
+    #[test]
+    fn labels_name_their_set() {
+        let set = PolicySet::compile(12, &[]).unwrap();
+        for (label, expected) in [
+            (evaluated_set_label(&set), Some((12, true))),
+            (matched_permit_label(&set, 3), Some((12, false))),
+            (matched_forbid_label(&set, 4), Some((12, false))),
+            ("public".to_owned(), None),
+            ("p".to_owned(), None),
+        ] {
+            assert_eq!(policy_label_set(&label), expected, "{label}");
         }
     }
 

@@ -94,6 +94,8 @@ path_parts! {
     SourceRef(String) = "source", String::schema, Ok;
     /// The policy's identifier
     PolicyRef(String) = "policy", policy_id_schema, Ok;
+    /// Id of the preview
+    PreviewId(Uuid) = "preview", uuid_schema, |text| parse_path_uuid(&text, AppError::no_preview);
     /// Id of the review
     ReviewId(Uuid) = "review", uuid_schema, |text| parse_path_uuid(&text, AppError::no_review);
     /// Id of the session

@@ -25,6 +25,7 @@ mod properties;
 mod ranking;
 mod reasons;
 mod replicas;
+mod rule_labels;
 mod similar;
 mod statistics;
 mod text;

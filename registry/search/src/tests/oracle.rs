@@ -51,6 +51,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> AgentDocument {
         skills,
         other_texts: dice.some(&WORDS, 2),
         visible_to: dice.some(&LABELS, 2),
+        rule_labels: Vec::new(),
         lookup_keys: Vec::new(),
         identifier: format!("urn:air:d{}.example:{number}", dice.below(70)),
         attributes: dice

@@ -15,6 +15,48 @@ pub mod policy_set {
     }
 }
 
+/// A process that evaluates policies, with the set that it has in force.
+pub mod policy_replica {
+    table_row! { "policy_replicas":
+        /// A new one at each start.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub process: Uuid,
+        pub number: i64,
+        /// Of the agents to evaluate under the next set, those that are evaluated.
+        pub evaluated: i64,
+        /// Number of agents to evaluate under the next set.
+        pub agents: i64,
+        /// The time of its last report.
+        pub seen_at: i64,
+    }
+}
+
+/// A preview of a policy set.
+pub mod policy_preview {
+    use a2a_registry_domain::preview_state::PreviewState;
+
+    table_row! { "policy_previews":
+        /// Identifiers increase with time.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// A digest of everything that the result depends on.
+        pub subject: String,
+        /// The digest of the policies.
+        pub digest: String,
+        pub state: StoredEnum<PreviewState>,
+        pub evaluated: i64,
+        /// Number of agents to evaluate.
+        pub agents: i64,
+        /// The result, as JSON; null until it is done.
+        pub result: Option<String>,
+        /// The reason of a failure.
+        pub problem: Option<String>,
+        pub made_at: i64,
+        /// The last time that the process that makes it has recorded its progress.
+        pub seen_at: i64,
+    }
+}
+
 /// A waiver: a policy that is ignored for one content of an agent.
 pub mod waiver {
     table_row! { "waivers":

@@ -5,19 +5,21 @@ pub mod waivers;
 use a2a_registry_api::limits::MAX_POLICIES_BODY_BYTES;
 use a2a_registry_api::{
     DecisionRequest, DryRun, NewPolicies, Policies, PoliciesAccepted, PolicyCaseResults,
-    PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview,
+    PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview, PreviewJob,
 };
 use a2a_registry_core::paging::PageRequest;
-use a2a_registry_core::policies::{access_decision, dry_run, policy_cases, preview, sets};
+use a2a_registry_core::policies::{
+    access_decision, dry_run, policy_cases, preview, preview_jobs, sets,
+};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, HeaderValue};
-use actix_web::{get, post, put};
+use actix_web::{HttpResponse, delete, get, post, put};
 
 use crate::answers::conditional_response::IfMatchHeader;
 use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Administer, Anyone, Require, SeeAll};
 use crate::requests::body::{JsonBody, LimitedJsonBody};
-use crate::requests::path_parameters::PolicyRef;
+use crate::requests::path_parameters::{PolicyRef, PreviewId};
 use crate::requests::query::Query;
 
 /// Show a policy set, the newest by default
@@ -111,6 +113,53 @@ pub async fn policies_preview(
 ) -> HandlerResult {
     let preview = preview::policies_preview(&caller.context, &caller, &new.0).await?;
     response::json_response(StatusCode::OK, &preview)
+}
+
+/// Request a preview of a policy set
+///
+/// The preview shows the same as `POST /v1/policies:preview`. It is made in the background, one after another. A
+/// preview of the same policies is not made again while nothing has happened in the registry since. Nothing is
+/// changed.
+#[utoipa::path(
+    request_body = NewPolicies,
+    responses((status = 202, description = "The preview with its state", body = PreviewJob))
+)]
+#[post("/v1/policies/previews")]
+pub async fn policy_preview_start(
+    caller: Require<Administer>,
+    new: LimitedJsonBody<NewPolicies, MAX_POLICIES_BODY_BYTES>,
+) -> HandlerResult {
+    let job = preview_jobs::policy_preview_start(&caller.context, &caller, &new.0).await?;
+    response::json_response(StatusCode::ACCEPTED, &job)
+}
+
+/// Show a preview with its progress or result
+#[utoipa::path(
+    responses(
+        (status = 200, description = "The preview", body = PreviewJob),
+        (status = 404, description = "No preview has this identifier"),
+    )
+)]
+#[get("/v1/policies/previews/{preview}")]
+pub async fn policy_preview_show(caller: Require<Administer>, preview: PreviewId) -> HandlerResult {
+    let job = preview_jobs::policy_preview_show(&caller.context, &caller, preview.0).await?;
+    response::json_response(StatusCode::OK, &job)
+}
+
+/// Cancel a preview
+#[utoipa::path(
+    responses(
+        (status = 204, description = "The preview is cancelled, or had ended"),
+        (status = 404, description = "No preview has this identifier"),
+    )
+)]
+#[delete("/v1/policies/previews/{preview}")]
+pub async fn policy_preview_cancel(
+    caller: Require<Administer>,
+    preview: PreviewId,
+) -> HandlerResult {
+    preview_jobs::policy_preview_cancel(&caller.context, &caller, preview.0).await?;
+    Ok(HttpResponse::NoContent().finish())
 }
 
 /// Test the decisions of policies
