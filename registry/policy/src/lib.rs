@@ -7,6 +7,7 @@
 
 mod action;
 mod agent_attributes;
+mod annotations;
 mod evaluation;
 mod nesting_limit;
 mod policy;
@@ -18,6 +19,9 @@ mod templates;
 
 pub use action::Action;
 pub use agent_attributes::{AgentAttributes, CollectionMembership};
+pub use annotations::{
+    ANNOTATIONS, MAX_CONTACT_CHARS, MAX_MESSAGE_CHARS, PolicyNotice, annotation_value_errors,
+};
 pub use evaluation::AuthorizationDecision;
 pub use policy::{Effect, Policy, PolicyMode, PolicyText};
 pub use policy_error::PolicyError;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::action::Action;
+use crate::annotations::{PolicyNotice, is_quiet};
 use crate::nesting_limit::{MAX_BRACKETS, MAX_OPERATORS, is_nested_too_deeply};
 use crate::policy_error::PolicyError;
 use crate::principal::PrincipalScope;
@@ -73,6 +74,10 @@ pub struct Policy {
     pub is_conditional: bool,
     /// Whether the policy is one of the program's default policies.
     pub is_built_in: bool,
+    /// What it tells those whom it forbids something; `None` without a message and a contact.
+    pub notice: Option<PolicyNotice>,
+    /// Whether those whom it forbids something do not learn its name.
+    pub is_quiet: bool,
     /// Whether its condition uses the agent's collections.
     pub(crate) uses_collections: bool,
     pub(crate) names_actions: bool,
@@ -137,6 +142,8 @@ impl Policy {
             },
             actions: policy_actions(&parsed),
             is_built_in: false,
+            notice: PolicyNotice::from_annotations(id, &parsed),
+            is_quiet: is_quiet(&parsed),
             uses_collections,
             names_actions: parsed.action_constraint() != ActionConstraint::Any,
             scope: PrincipalScope::from_constraint(&parsed.principal_constraint()),
