@@ -20,6 +20,7 @@ mod m0008_vectors;
 mod m0009_a2a_tasks;
 mod m0010_peer_candidates;
 mod m0011_schema_compatibility;
+mod m0012_access_decisions;
 mod new_table;
 
 pub use compatible_migration::CompatibleMigration;
@@ -55,6 +56,13 @@ impl MigratorTrait for Migrator {
                 migration: create_tables_migration(
                     "m0011_schema_compatibility",
                     m0011_schema_compatibility::compatibility_migration_tables,
+                ),
+                min_version: "0.1.0",
+            }),
+            Box::new(CompatibleMigration {
+                migration: create_tables_migration(
+                    "m0012_access_decisions",
+                    m0012_access_decisions::access_decision_migration_tables,
                 ),
                 min_version: "0.1.0",
             }),

@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
+mod access_decisions;
 mod account_data;
 mod accounts;
 mod agent;
@@ -22,6 +23,7 @@ mod review_sentences;
 pub mod search_query;
 mod summary;
 
+pub use access_decisions::*;
 pub use account_data::*;
 pub use accounts::*;
 pub use agent::*;
@@ -34,9 +36,8 @@ pub use hit::*;
 pub use list::*;
 pub use peers::*;
 pub use policies::{
-    AccessChange, DecisionRequest, DryRun, DryRunCount, DryRunDay, NewPolicies, NewPolicy,
-    NewWaiver, Policies, PoliciesAccepted, PolicyCase, PolicyCaseResult, PolicyCaseResults,
-    PolicyCases, PolicyChange, PolicyDecision, PolicyHistory, PolicyPreview, PolicySetEntry,
-    PolicyView, PreviewedAgent, Waiver, WaiverList,
+    AccessChange, DryRun, DryRunCount, DryRunDay, NewPolicies, NewPolicy, NewWaiver, Policies,
+    PoliciesAccepted, PolicyCase, PolicyCaseResult, PolicyCaseResults, PolicyCases, PolicyChange,
+    PolicyHistory, PolicyPreview, PolicySetEntry, PolicyView, PreviewedAgent, Waiver, WaiverList,
 };
 pub use summary::*;

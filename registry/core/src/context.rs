@@ -27,6 +27,7 @@ use crate::process_state::dry_runs::DryRunCounters;
 use crate::process_state::federation::FederationState;
 use crate::process_state::health_state::{LastDatabaseContact, LastDiskCheck, LastWriteCheck};
 use crate::process_state::lint_pool::LintPool;
+use crate::process_state::pending_decisions::PendingDecisions;
 use crate::process_state::refusal_counters::CredentialRefusalCounters;
 use crate::process_state::rules_progress::RulesRunProgress;
 use crate::process_state::search_cache::SearchCache;
@@ -57,6 +58,7 @@ pub struct AppContext {
     pub token_uses: TokenUseTracker,
     pub refusals: CredentialRefusalCounters,
     pub dry_runs: DryRunCounters,
+    pub pending_decisions: PendingDecisions,
     pub federation: FederationState,
     pub semantic_search: SemanticSearchState,
     pub self_agent: SelfAgentState,

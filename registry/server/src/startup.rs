@@ -28,6 +28,7 @@ use a2a_registry_core::process_state::health_state::{
 };
 use a2a_registry_core::process_state::lint_pool::LintPool;
 use a2a_registry_core::process_state::outage::CrawlOutage;
+use a2a_registry_core::process_state::pending_decisions::PendingDecisions;
 use a2a_registry_core::process_state::refusal_counters::CredentialRefusalCounters;
 use a2a_registry_core::process_state::rules_progress::RulesRunProgress;
 use a2a_registry_core::process_state::search_cache::SearchCache;
@@ -149,6 +150,7 @@ pub(crate) async fn assemble_context(
         token_uses: TokenUseTracker::default(),
         refusals: CredentialRefusalCounters::default(),
         dry_runs: DryRunCounters::default(),
+        pending_decisions: PendingDecisions::default(),
         federation: FederationState::default(),
         semantic_search: SemanticSearchState::new(Duration::from_millis(
             config.search.embed_timeout,

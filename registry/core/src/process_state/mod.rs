@@ -14,6 +14,7 @@ pub mod health_state;
 pub mod last_crawl;
 pub mod lint_pool;
 pub mod outage;
+pub mod pending_decisions;
 pub mod refusal_counters;
 pub mod rules_progress;
 pub mod search_cache;

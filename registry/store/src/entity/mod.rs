@@ -61,7 +61,7 @@ pub use domains::{domain, fetch_attempt, pace, proof, source, source_day, source
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, owner_fingerprint, proof_check};
 pub use peer_candidates::peer_candidate;
-pub use policies::{dry_run_change, policy_set, waiver};
+pub use policies::{access_decision, dry_run_change, hidden_agent, policy_set, waiver};
 pub use reviews::{agent_report, break_glass, review_approval, review_comment};
 pub use schema::schema_compatibility;
 pub use vectors::{agent_vectors, embedding_model};
