@@ -1,11 +1,14 @@
 //! Stored policy sets, and the shipped policies.
 
+pub mod notices;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use a2a_registry_domain::admission_rules::{AdmissionRules, Rule};
 use a2a_registry_policy::{
-    Policy, PolicyError, PolicySet, PolicyText, PrincipalScope, policy_set_cost_errors,
+    Policy, PolicyError, PolicySet, PolicyText, PrincipalScope, annotation_value_errors,
+    policy_set_cost_errors,
 };
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::{Executor, policies};
@@ -225,7 +228,7 @@ pub fn policy_set_number(row: &policy_set::Model) -> u64 {
 }
 
 /// Compiles a new draft like [`CompiledSetCache::compile_draft`]. A policy about a group that the configuration leaves
-/// out is an error: the group would have no members.
+/// out is an error, because the group would have no members, and so is an annotation with an invalid value.
 pub async fn compile_new_draft(
     sets: &CompiledSetCache,
     texts: Vec<PolicyText>,
@@ -234,9 +237,10 @@ pub async fn compile_new_draft(
 ) -> Result<Result<PolicySet, Vec<PolicyError>>> {
     let set = sets.compile_draft(texts, rules).await?;
     Ok(set.and_then(|set| {
-        let errors: Vec<PolicyError> = deselected_group_policies(&set, identity)
+        let mut errors: Vec<PolicyError> = deselected_group_policies(&set, identity)
             .map(|(policy, text)| PolicyError::at_start(&policy.id, &policy.text, text))
             .collect();
+        errors.extend(annotation_value_errors(&set));
         match errors.is_empty() {
             true => Ok(set),
             false => Err(errors),

@@ -21,10 +21,16 @@ pub fn denial_text(decision: &AuthorizationDecision, notices: &[PolicyNotice]) -
     if decision.policies.is_empty() {
         return "No policy permits it.".to_owned();
     }
-    std::iter::once("A policy forbids it.".to_owned())
-        .chain(notices.iter().map(notice_sentence))
-        .collect::<Vec<_>>()
-        .join(" ")
+    match notices.is_empty() {
+        true => "A policy forbids it.".to_owned(),
+        false => format!("A policy forbids it. {}", notice_sentences(notices)),
+    }
+}
+
+/// What policies say, one after the other.
+pub fn notice_sentences(notices: &[PolicyNotice]) -> String {
+    let sentences: Vec<String> = notices.iter().map(notice_sentence).collect();
+    sentences.join(" ")
 }
 
 /// Why policies forbid the content of an agent, for its hold: their names, unless they are quiet, and their notices.
@@ -41,14 +47,15 @@ pub fn hold_reason(set: &PolicySet, forbidden_by: &[String]) -> String {
         }
     }
     let notices = named_policies(set, forbidden_by).filter_map(|policy| policy.notice.as_ref());
-    let sentences: Vec<String> = notices
-        .take(MAX_NOTICES)
-        .map(|notice| notice_sentence(&notice_view(notice)))
-        .collect();
+    let notices: Vec<PolicyNotice> = notices.take(MAX_NOTICES).map(notice_view).collect();
     let names = format!("forbidden by {}", names.join(", "));
-    match sentences.is_empty() {
+    match notices.is_empty() {
         true => names,
-        false => format!("{names}. {}", sentences.join(" ").trim_end_matches('.')),
+        // A hold's reason is shown with a full stop behind it.
+        false => format!(
+            "{names}. {}",
+            notice_sentences(&notices).trim_end_matches('.')
+        ),
     }
 }
 
