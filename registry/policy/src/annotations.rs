@@ -3,9 +3,6 @@
 
 use cedar_policy::Policy as CedarPolicy;
 
-use crate::policy_error::PolicyError;
-use crate::policy_set::PolicySet;
-
 /// The annotations that a policy may have.
 pub const ANNOTATIONS: &[&str] = &["mode", "message", "contact", "quiet"];
 /// Maximum number of characters of `@message`, because it is repeated in refusals.
@@ -45,17 +42,8 @@ pub(crate) fn is_quiet(policy: &CedarPolicy) -> bool {
     policy.annotation("quiet").is_some()
 }
 
-/// The errors in the values of annotations. Sets that are stored keep their meaning whatever these are.
-pub fn annotation_value_errors(set: &PolicySet) -> Vec<PolicyError> {
-    let custom = set.policies().iter().filter(|policy| !policy.is_built_in);
-    let errors = custom.flat_map(|policy| {
-        let messages = annotation_value_messages(&policy.parsed);
-        messages.map(move |message| PolicyError::at_start(&policy.id, &policy.text, message))
-    });
-    errors.collect()
-}
-
-fn annotation_value_messages(policy: &CedarPolicy) -> impl Iterator<Item = String> {
+/// What is wrong with the values of a policy's annotations.
+pub(crate) fn annotation_value_messages(policy: &CedarPolicy) -> impl Iterator<Item = String> {
     let texts = [
         ("message", MAX_MESSAGE_CHARS),
         ("contact", MAX_CONTACT_CHARS),
@@ -70,71 +58,4 @@ fn annotation_value_messages(policy: &CedarPolicy) -> impl Iterator<Item = Strin
     let quiet = policy.annotation("quiet").filter(|value| !value.is_empty());
     let quiet_error = quiet.map(|_| "`@quiet` takes no value".to_owned());
     text_errors.chain(quiet_error)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::policy::PolicyText;
-
-    fn compile(annotations: &str) -> PolicySet {
-        let text = format!("{annotations}\nforbid (principal, action, resource);");
-        let policy = PolicyText {
-            id: "no-pii".to_owned(),
-            text,
-        };
-        PolicySet::compile(1, &[policy]).unwrap()
-    }
-
-    #[test]
-    fn a_notice_has_the_name_unless_the_policy_is_quiet() {
-        let notice = |annotations: &str| compile(annotations).policies()[0].notice.clone();
-        assert_eq!(notice(""), None);
-        assert_eq!(notice("@quiet"), None);
-        let message = Some("Ask risk@corp.example.".to_owned());
-        let named = PolicyNotice {
-            policy: Some("no-pii".to_owned()),
-            message: message.clone(),
-            contact: None,
-        };
-        assert_eq!(
-            notice("@message(\" Ask risk@corp.example. \")"),
-            Some(named)
-        );
-        let unnamed = PolicyNotice {
-            policy: None,
-            message,
-            contact: Some("https://corp.example/risk".to_owned()),
-        };
-        let quiet =
-            "@message(\"Ask risk@corp.example.\") @contact(\"https://corp.example/risk\") @quiet";
-        assert_eq!(notice(quiet), Some(unnamed));
-    }
-
-    #[test]
-    fn values_are_checked_in_new_sets_and_cut_in_stored_ones() {
-        let at_bound = format!("@message(\"{}\")", "x".repeat(MAX_MESSAGE_CHARS));
-        assert!(annotation_value_errors(&compile(&at_bound)).is_empty());
-        let beyond = compile(&format!(
-            "@message(\"{}\")",
-            "x".repeat(MAX_MESSAGE_CHARS + 1)
-        ));
-        let errors = annotation_value_errors(&beyond);
-        assert!(errors[0].to_string().contains("`@message`"), "{errors:?}");
-        let kept = beyond.policies()[0].notice.clone().unwrap();
-        assert_eq!(kept.message.unwrap().len(), MAX_MESSAGE_CHARS);
-        for invalid in [
-            "@contact(\"\")",
-            "@contact(\"a\\nb\")",
-            "@quiet(\"yes\")",
-            "@message",
-        ] {
-            assert_eq!(
-                annotation_value_errors(&compile(invalid)).len(),
-                1,
-                "{invalid}"
-            );
-        }
-    }
 }

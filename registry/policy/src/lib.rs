@@ -19,16 +19,14 @@ mod templates;
 
 pub use action::Action;
 pub use agent_attributes::{AgentAttributes, CollectionMembership};
-pub use annotations::{
-    ANNOTATIONS, MAX_CONTACT_CHARS, MAX_MESSAGE_CHARS, PolicyNotice, annotation_value_errors,
-};
+pub use annotations::{ANNOTATIONS, MAX_CONTACT_CHARS, MAX_MESSAGE_CHARS, PolicyNotice};
 pub use evaluation::AuthorizationDecision;
 pub use policy::{Effect, Policy, PolicyMode, PolicyText};
 pub use policy_error::PolicyError;
 pub use policy_matches::PolicyMatches;
 pub use policy_set::{
-    MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA, format_policy,
-    policy_set_cost_errors,
+    MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA,
+    annotation_value_errors, format_policy, policy_set_cost_errors,
 };
 pub use principal::{ANONYMOUS_ACCOUNT, Principal, PrincipalScope};
 pub use templates::TEMPLATES;

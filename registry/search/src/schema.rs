@@ -20,7 +20,7 @@ use super::text_layout::{self, AgentTexts, JoinedTextsTokenizer, LAYOUT_TOKENIZE
 
 /// Version of the schema. Increase it with every change of the fields or their content: an index with another version
 /// is rebuilt.
-pub const SCHEMA_VERSION: u32 = 17;
+pub const SCHEMA_VERSION: u32 = 18;
 
 /// Separator of the separately rendered skills, which JSON in one line cannot contain.
 pub(super) const SKILL_SEPARATOR: &str = ",\n";

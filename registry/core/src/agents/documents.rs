@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::admission::policy_subject::{agent_labels, deduplicate, provider_organization};
 use crate::agents::catalog_entry::{AgentExcerpt, catalog_entry_attributes};
+use crate::agents::decidable_urls::{decidable_url_key, decidable_urls};
 use crate::agents::duplicates;
 use crate::agents::hit_limits::truncate_summary;
 use crate::agents::hit_members::{mark_hidden_hit_members, mark_hidden_skill_members};
@@ -224,6 +225,11 @@ fn agent_lookup_keys(record: &AgentRecord) -> Vec<String> {
         name_lookup_key(&record.card.name),
     ];
     keys.extend(record.agent.urn.iter().map(|urn| format!("urn:{urn}")));
+    keys.extend(
+        decidable_urls(record)
+            .iter()
+            .map(|url| decidable_url_key(url)),
+    );
     let mut urls: Vec<String> = record
         .card
         .interfaces

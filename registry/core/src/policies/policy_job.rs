@@ -96,9 +96,10 @@ async fn count_discover_dry_runs(context: &AppContext) -> Result<()> {
             };
             let own = entry.responsible_account.is_some()
                 && entry.responsible_account == shown_response.account;
-            let Some(matches) = entry.discover_matches.as_ref().filter(|_| !own) else {
+            if own {
                 continue;
-            };
+            }
+            let matches = &entry.discover_matches;
             let (action, principal, no_waivers) =
                 (Action::Discover, &shown_response.principal, BTreeSet::new());
             let verdict = set.decide(action, principal, matches, &no_waivers);
