@@ -21,11 +21,13 @@ use a2a_registry_core::process_state::agent_cache::{AgentCache, MAX_ENTRY_AGE};
 use a2a_registry_core::process_state::card_cache::CardCache;
 use a2a_registry_core::process_state::change_counters::AgentChangeCounters;
 use a2a_registry_core::process_state::crawl_state::CrawlState;
+use a2a_registry_core::process_state::decision_callers::DecisionCallers;
 use a2a_registry_core::process_state::dry_runs::DryRunCounters;
 use a2a_registry_core::process_state::federation::FederationState;
 use a2a_registry_core::process_state::health_state::{
     LastDatabaseContact, LastDiskCheck, LastWriteCheck,
 };
+use a2a_registry_core::process_state::hidden_agents::HiddenAgentQueue;
 use a2a_registry_core::process_state::lint_pool::LintPool;
 use a2a_registry_core::process_state::outage::CrawlOutage;
 use a2a_registry_core::process_state::pending_decisions::PendingDecisions;
@@ -151,6 +153,8 @@ pub(crate) async fn assemble_context(
         refusals: CredentialRefusalCounters::default(),
         dry_runs: DryRunCounters::default(),
         pending_decisions: PendingDecisions::default(),
+        decision_callers: DecisionCallers::default(),
+        hidden_agents: HiddenAgentQueue::default(),
         federation: FederationState::default(),
         semantic_search: SemanticSearchState::new(Duration::from_millis(
             config.search.embed_timeout,

@@ -9,6 +9,7 @@ pub mod decidable_urls;
 pub mod diff;
 pub mod documents;
 pub mod duplicates;
+pub mod hidden_agents;
 pub mod hit_limits;
 pub mod hit_members;
 pub mod lifecycle_actions;

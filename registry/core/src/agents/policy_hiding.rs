@@ -9,7 +9,9 @@ use a2a_registry_policy::{Action, Effect, PolicyMatches, PolicyMode, PolicySet, 
 use a2a_registry_search::is_visible_to;
 use uuid::Uuid;
 
-use crate::accounts::subject_callers::{KnownCallers, load_known_callers};
+use crate::accounts::subject_callers::{
+    KnownCallers, load_account_caller, load_group_caller, load_known_callers,
+};
 use crate::agents::policy_attributes::action_policy_matches;
 use crate::agents::records::AgentRecord;
 use crate::context::AppContext;
@@ -18,6 +20,8 @@ use crate::visibility::caller::Caller;
 
 /// Maximum number of accounts that are counted.
 pub const MAX_COUNTED_ACCOUNTS: usize = 10_000;
+/// Maximum number of kinds of callers that are told apart to notice that an agent is hidden.
+const MAX_CALLER_KINDS: usize = 100;
 /// Maximum number of policies that are named.
 const MAX_NAMED_POLICIES: usize = 20;
 
@@ -72,18 +76,50 @@ pub async fn count_among(
     sees_policies: bool,
     record: &AgentRecord,
 ) -> Result<Option<HiddenFrom>> {
-    let hiding = AgentHiding {
-        set: context.policy_sets.enforced_set(),
-        matches: action_policy_matches(context, record, Action::Discover),
-        audience: record.audience_labels(),
-        owner: record.responsible_account(),
-        sees_policies,
-    };
+    let hiding = AgentHiding::new(context, record, sees_policies);
     let known = Arc::clone(known);
     // Thousands of accounts take some milliseconds.
     tokio::task::spawn_blocking(move || hiding.count(&known))
         .await
         .map_err(|error| AppError::internal(format!("a count of callers was aborted: {error}")))
+}
+
+/// The kinds of callers for whom policies may decide differently: clients without a token, accounts that no policy
+/// names, and the groups and accounts that policies about finding agents name, each alone.
+pub async fn load_caller_kinds(context: &AppContext, set: &PolicySet) -> Result<Vec<Caller>> {
+    let named = set.policies_for_action(Action::Discover);
+    let named: BTreeSet<&PrincipalScope> = named.map(|(_, policy)| &policy.scope).collect();
+    let mut kinds = vec![
+        Caller::default(),
+        load_group_caller(&context.store, &[]).await?,
+    ];
+    for scope in named {
+        match scope {
+            _ if kinds.len() >= MAX_CALLER_KINDS => break,
+            PrincipalScope::Group(group) => {
+                let groups = std::slice::from_ref(group);
+                kinds.push(load_group_caller(&context.store, groups).await?);
+            }
+            PrincipalScope::Account(name) => {
+                kinds.extend(load_account_caller(context, name).await?);
+            }
+            PrincipalScope::Everybody | PrincipalScope::Nobody => {}
+        }
+    }
+    Ok(kinds)
+}
+
+/// Whether policies hide a listed agent from one of these kinds of callers.
+pub fn is_hidden_from_any(context: &AppContext, record: &AgentRecord, kinds: &[Caller]) -> bool {
+    if !is_possibly_hidden(context, record) {
+        return false;
+    }
+    let hiding = AgentHiding::new(context, record, false);
+    let mut kinds = kinds.iter();
+    kinds.any(|kind| {
+        !kind.has_permission(Permission::SeeAll)
+            && hiding.is_hidden_from(kind, &mut BTreeSet::new()) == Some(true)
+    })
 }
 
 /// What decides who finds an agent.
@@ -97,6 +133,16 @@ struct AgentHiding {
 }
 
 impl AgentHiding {
+    fn new(context: &AppContext, record: &AgentRecord, sees_policies: bool) -> Self {
+        Self {
+            set: context.policy_sets.enforced_set(),
+            matches: action_policy_matches(context, record, Action::Discover),
+            audience: record.audience_labels(),
+            owner: record.responsible_account(),
+            sees_policies,
+        }
+    }
+
     fn count(&self, known: &KnownCallers) -> Option<HiddenFrom> {
         let mut policies = BTreeSet::new();
         let mut hidden = HiddenFrom {

@@ -469,6 +469,8 @@ impl<'a> ChangeSet<'a> {
             .end_sources_of_agents(&self.retired_agents, self.now.0)
             .await?;
         let mut committed = CommittedChanges::load(write, agents, written).await?;
+        let mut kinds = self.events.iter().map(|event| event.kind);
+        committed.changes_callers = kinds.any(EventKind::changes_callers);
         committed.last_seq = write.append_events(self.events).await?;
         Ok(committed)
     }

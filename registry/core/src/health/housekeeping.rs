@@ -21,6 +21,7 @@ pub fn evict_expired_caches(context: &AppContext) {
     context.card_cache.evict_expired();
     context.agent_cache.evict_expired();
     context.semantic_search.evict_expired();
+    context.decision_callers.evict_expired();
 }
 
 /// Deletes a bounded number of expired rows; returns whether there may be more.

@@ -8,4 +8,5 @@ pub mod preview;
 pub mod preview_inputs;
 pub mod set_checks;
 pub mod sets;
+pub mod subject_decisions;
 pub mod waivers;

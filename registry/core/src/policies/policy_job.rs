@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::admission::policy_reevaluation::reevaluate_policy_holds;
+use crate::agents::hidden_agents::update_hidden_agents;
 use crate::agents::rendering::load_rendered_agent_unfiltered;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
@@ -50,12 +51,13 @@ pub fn start_policy_job(context: &Arc<AppContext>, cancel: CancellationToken) ->
     })
 }
 
-/// Runs the job once: ends waivers, holds and releases agents, and stores dry runs. A failure of a waiver or an agent
+/// Runs the job once: ends waivers, holds and releases agents, notices hidden ones, and stores dry runs. A failure of a waiver or an agent
 /// does not stop the rest.
 pub async fn run_policy_job_once(context: &AppContext, cancelled: impl Fn() -> bool) -> Result<()> {
     let ended = end_expired_waivers(context).await;
-    let settled = reevaluate_policy_holds(context, cancelled).await;
-    let result = ended.and(settled.map(drop));
+    let settled = reevaluate_policy_holds(context, &cancelled).await;
+    let hidden = update_hidden_agents(context, &cancelled).await;
+    let result = ended.and(settled.map(drop)).and(hidden);
     // Results in memory stay there while the database cannot be written.
     if result.as_ref().is_err_and(AppError::is_database_failure) {
         return result;

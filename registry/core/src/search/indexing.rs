@@ -149,6 +149,13 @@ fn affects_registrants(row: &event::Model) -> bool {
     kinds.into_iter().any(|kind| row.kind == kind)
 }
 
+/// Whether an event may change what callers may do; one that only a later build knows may.
+fn changes_callers(row: &event::Model) -> bool {
+    row.kind
+        .known_value()
+        .is_none_or(EventKind::changes_callers)
+}
+
 struct ChangedAgentRows {
     agents: Vec<Uuid>,
     rows: AgentRows,
@@ -170,6 +177,10 @@ async fn apply_events_to_caches(
     agents.sort_unstable();
     agents.dedup();
     context.change_counters.increment(&agents);
+    if rows.iter().any(changes_callers) {
+        context.decision_callers.invalidate();
+    }
+    context.hidden_agents.queue_agents(&agents);
     if context
         .policy_sets
         .newest_set()
