@@ -11,10 +11,10 @@ use a2a_registry_api::{
     DomainView, DryRun, Erasure, FindingList, Group, GroupList, GroupMembers, Lookup, Me,
     NewAccount, NewComment, NewGeneration, NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch,
     NewToken, NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults, PolicyCases,
-    PolicyDecision, PolicyHistory, PolicyPreview, Recrawl, RecrawlAccepted, Registration,
-    ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList, ReviewPatch,
-    SavedSearch, SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer, Verification,
-    VersionList, Vouch, Waiting, Waiver, WaiverList,
+    PolicyDecision, PolicyHistory, PolicyPreview, RecordedDecision, Recrawl, RecrawlAccepted,
+    Registration, ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList,
+    ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer,
+    Verification, VersionList, Vouch, Waiting, Waiver, WaiverList,
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -130,6 +130,7 @@ calls! {
     test_policies(PolicyCases): PostRead "/v1/policies:test" => PolicyCaseResults;
     policy_dry_run[policy: &str]: Get "/v1/policies/{policy}/dry-run" => DryRun;
     policy_decision(DecisionRequest): PostRead "/v1/decide" => PolicyDecision;
+    recorded_decision[id: &str]: Get "/v1/decisions/{id}" => RecordedDecision;
     waivers(waiver::ListWaiversArgs): Get "/v1/waivers" => WaiverList;
     grant_waiver(NewWaiver): Post "/v1/waivers" => Waiver;
     end_waiver[id: &str]: Delete "/v1/waivers/{id}";

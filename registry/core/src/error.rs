@@ -152,6 +152,13 @@ impl AppError {
         Self::new(ErrorKind::NotFound, text)
     }
 
+    pub fn no_decision(id: impl fmt::Display) -> Self {
+        Self::not_found(format!(
+            "Decision {} does not exist.",
+            truncate_identifier(id)
+        ))
+    }
+
     pub fn no_waiver(id: impl fmt::Display) -> Self {
         Self::not_found(format!(
             "No waiver {} is in force.",

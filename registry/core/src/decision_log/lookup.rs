@@ -45,7 +45,7 @@ pub async fn load_decision(
 
 fn missing_decision_error(id: Uuid, oldest: i64, is_own: bool, is_auditor: bool) -> AppError {
     let days = DECISION_RETENTION / a2a_registry_domain::timestamp::DAY;
-    AppError::not_found(match () {
+    let text = match () {
         () if is_own && issued_at(id) < oldest => {
             format!("Decision {id} is older than {days} days, and its record was deleted.")
         }
@@ -56,6 +56,7 @@ fn missing_decision_error(id: Uuid, oldest: i64, is_own: bool, is_auditor: bool)
         () if is_auditor => format!(
             "Decision {id} is not recorded. If it was made in the last {days} days, its record was lost."
         ),
-        () => format!("Decision {id} does not exist."),
-    })
+        () => return AppError::no_decision(id),
+    };
+    AppError::not_found(text)
 }

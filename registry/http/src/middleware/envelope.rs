@@ -190,6 +190,10 @@ impl RequestMeta {
         response: ServiceResponse<B>,
     ) -> ServiceResponse<EitherBody<B>> {
         let mut response = self.with_problem_document(response);
+        if is_gateway_question(response.request()) && response.status() != StatusCode::OK {
+            // What fails on the way to the handler is a denial too.
+            *response.response_mut().status_mut() = StatusCode::FORBIDDEN;
+        }
         let status = response.status();
         let cors = self.cors.after_authentication(response.request());
         let links = response.request().app_data::<CatalogLinkHeader>().copied();
@@ -322,6 +326,11 @@ impl RequestMeta {
         }
         cors.set_headers(status, headers);
     }
+}
+
+/// Whether a gateway asks whether a call is allowed: it knows 200 and 403 alone.
+fn is_gateway_question(request: &HttpRequest) -> bool {
+    request.method() == Method::GET && request.path() == "/v1/decide"
 }
 
 /// Prevents caching of a response that depends on a session, and sets the new cookie of a rotated session.
