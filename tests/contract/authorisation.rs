@@ -197,7 +197,7 @@ const TABLE: &[(&str, ExpectedResponses)] = &[
     ("policies_preview", ADMINS),
     ("policies_test", SEEING),
     ("policy_dry_run", SEEING),
-    ("waiver_list", SEEING),
+    ("waiver_list", ACCOUNTS),
     ("waiver_grant", APPROVERS),
     ("waiver_end", CURATORS),
     ("reindex", ADMINS),
