@@ -190,10 +190,6 @@ impl RequestMeta {
         response: ServiceResponse<B>,
     ) -> ServiceResponse<EitherBody<B>> {
         let mut response = self.with_problem_document(response);
-        if is_gateway_question(response.request()) && response.status() != StatusCode::OK {
-            // What fails on the way to the handler is a denial too.
-            *response.response_mut().status_mut() = StatusCode::FORBIDDEN;
-        }
         let status = response.status();
         let cors = self.cors.after_authentication(response.request());
         let links = response.request().app_data::<CatalogLinkHeader>().copied();
@@ -273,6 +269,10 @@ impl RequestMeta {
             }
         };
         self.log_server_error(&request, problem);
+        // What fails on the way to the handler is a denial too.
+        let denial = is_gateway_question(&request)
+            .then(|| Problem::new(&problem_kinds::FORBIDDEN, problem.detail_with_pointer()));
+        let problem = denial.as_ref().unwrap_or(problem);
         let page = request
             .app_data::<ErrorPageRenderer>()
             .filter(|_| accepts_media_type(&request, "text/html") && !is_api_path(request.path()));

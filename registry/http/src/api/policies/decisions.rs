@@ -93,8 +93,8 @@ pub async fn policy_decide_batch(
     responses(
         (status = 200, description = "It is allowed", body = PolicyDecision,
          headers(("Decision-Id" = String, description = "Id of the decision"))),
-        (status = 403, description = "It is denied, or the question cannot be answered",
-         headers(("Decision-Id" = String, description = "Id of the decision, if there is one"))),
+        (status = 403, description = "It is denied, and `Decision-Id` has the id of the decision; or the question \
+         cannot be answered"),
     )
 )]
 #[get("/v1/decide")]
