@@ -68,8 +68,8 @@ pub struct Agent {
     /// The break-glass approval under which the agent is served until others confirm it; null if there is none.
     #[serde(default)]
     pub break_glass: Option<BreakGlass>,
-    /// From whom policies hide the agent, for its owner and callers who see everything; null if from nobody, and for all
-    /// others.
+    /// From whom policies hide the agent, for its owner and callers who see everything; null if from nobody, and for
+    /// all others.
     #[serde(default)]
     pub hidden_from: Option<HiddenFrom>,
 }

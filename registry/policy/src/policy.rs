@@ -128,10 +128,8 @@ impl Policy {
         let is_conditional = parsed.has_non_scope_constraint()
             || !matches!(parsed.resource_constraint(), ResourceConstraint::Any);
         let uses_collections = mentions_attribute(&policy_json["conditions"], "collections");
-        let match_probe = match is_conditional && mode != PolicyMode::Off {
-            true => to_match_probe(policy_json),
-            false => None,
-        };
+        let needs_probe = is_conditional && mode != PolicyMode::Off;
+        let match_probe = needs_probe.then(|| to_match_probe(policy_json)).flatten();
         Ok(Self {
             id: id.clone(),
             text: text.clone(),

@@ -135,7 +135,6 @@ pub(crate) async fn assemble_context(
     let sealer = load_sign_in_sealer(&store, entropy.as_ref()).await?;
     let (index, rebuild) = open_index(&config, &store, entropy.as_ref(), purpose).await?;
     let last_event = last_event_at_start(&store, &index).await?;
-    let policies = load_policy_sets(&store, &config.admission_rules()).await?;
     let outage = CrawlOutage::load(&store, clock.now().into())
         .await
         .map_err(|error| database_error(&error))?;
@@ -169,7 +168,7 @@ pub(crate) async fn assemble_context(
         change_counters: AgentChangeCounters::default(),
         signals: JobSignals::default(),
         rules_progress: RulesRunProgress::new(new_uuid(clock.now().into(), entropy.as_ref())),
-        policy_sets: policies,
+        policy_sets: load_policy_sets(&store, &config.admission_rules()).await?,
         self_agent: SelfAgentState::default(),
         page_token_signer: signer,
         sealer,

@@ -1,8 +1,9 @@
 //! The log of decisions by policies: each has an identifier, by which its asker and auditors can look it up for a few
 //! days, in every process.
 //!
-//! Records are written behind, in batches. An identifier names its asker: the last 32 bits are a keyed hash of the rest
-//! and of the asker, so that a look-up tells a lost record from an identifier that was never given to this caller.
+//! Records are written behind, in batches. An identifier names its asker: the last 32 bits are a keyed hash of the
+//! rest and of the asker, so that a look-up tells a lost record from an identifier that was never given to this
+//! caller.
 
 pub mod job;
 pub mod lookup;

@@ -1,4 +1,5 @@
-//! Housekeeping: deletes unapproved card bytes of agents retired long ago, old totals and decisions, and ended sessions.
+//! Housekeeping: deletes unapproved card bytes of agents retired long ago, old totals and decisions, and ended
+//! sessions.
 
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::versions::BODY_DELETE_BATCH;

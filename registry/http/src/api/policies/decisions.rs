@@ -31,9 +31,9 @@ const DECISION_ID: HeaderName = HeaderName::from_static("decision-id");
 /// Check whether the caller, or another subject, may find or call an agent
 ///
 /// Anyone asks about itself. Accounts that see everything, with a token of the scope `decide`, ask about others: with
-/// `subject`, or with the access token of an identity provider in `Subject-Authorization`, which is only verified. They
-/// may name an agent by the exact URL of an approved interface on a host that its domain has proved; where several
-/// agents share a URL, the first one that is denied decides.
+/// `subject`, or with the access token of an identity provider in `Subject-Authorization`, which is only verified.
+/// They may name an agent by the exact URL of an approved interface on a host that its domain has proved; where
+/// several agents share a URL, the first one that is denied decides.
 #[utoipa::path(
     tag = "policies",
     params(("Subject-Authorization" = Option<String>, Header,
@@ -82,9 +82,9 @@ pub async fn policy_decide_batch(
 /// Check a call for a gateway, as `auth_request` of nginx asks
 ///
 /// The status alone is the answer: 200 if it is allowed, and 403 for everything else, also for invalid questions and
-/// tokens, under overload, and if the process has not heard from its database for 5 s. The subject is the holder of the
-/// access token in `Subject-Authorization`, which is only verified; without that header the account or the groups in the
-/// query, and without these a client without a token.
+/// tokens, under overload, and if the process has not heard from its database for 5 s. The subject is the holder of
+/// the access token in `Subject-Authorization`, which is only verified; without that header the account or the groups
+/// in the query, and without these a client without a token.
 #[utoipa::path(
     tag = "policies",
     params(GatewayQuery, ("Subject-Authorization" = Option<String>, Header,
