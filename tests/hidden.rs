@@ -109,7 +109,8 @@ async fn compare_all(registry: &InProcessRegistry, who: &Caller, hidden: &str) {
         assert_same_reads("decision", hidden, missing, async |name: &str| {
             let request = DecisionRequest {
                 action: action.into(),
-                agent: name.into(),
+                agent: Some(name.into()),
+                ..DecisionRequest::default()
             };
             decide_access(app, who, &request).await
         })

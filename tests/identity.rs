@@ -9,6 +9,7 @@ mod log_of_a_run;
 mod provider_callbacks;
 mod rejected_sign_ins;
 mod selected_groups;
+mod subjects;
 
 use serde_json::{Value, json};
 

@@ -12,6 +12,7 @@
 mod support;
 
 mod a2a_agent;
+mod access_decisions;
 mod account_concurrency;
 mod account_departures;
 mod admission_policies;
@@ -47,6 +48,7 @@ mod endpoint_checks;
 mod erasure;
 mod events;
 mod export_import;
+mod gateways;
 mod governance_story;
 mod hidden;
 mod hit_fields;

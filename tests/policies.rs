@@ -170,7 +170,8 @@ async fn exposures(
     let similar = similar.unwrap().agents;
     let decision = DecisionRequest {
         action: "discover".into(),
-        agent: id.clone(),
+        agent: Some(id.clone()),
+        ..DecisionRequest::default()
     };
     BTreeMap::from([
         ("hit", !list.agents.is_empty()),
@@ -713,7 +714,8 @@ async fn a_decision_tells_whether_an_agent_may_be_called() {
     let asked = async |caller: &Caller| {
         let request = DecisionRequest {
             action: "invoke".into(),
-            agent: agent.id.to_string(),
+            agent: Some(agent.id.to_string()),
+            ..DecisionRequest::default()
         };
         decide_access(&registry.app, caller, &request)
             .await

@@ -24,6 +24,7 @@ mod m0012_authority_urns;
 mod m0013_source_credentials;
 mod m0014_endpoint_checks;
 mod m0015_policy_work;
+mod m0016_access_decisions;
 mod new_table;
 
 pub use compatible_migration::CompatibleMigration;
@@ -81,6 +82,13 @@ impl MigratorTrait for Migrator {
                 migration: create_tables_migration(
                     "m0015_policy_work",
                     m0015_policy_work::policy_work_migration_tables,
+                ),
+                min_version: "0.1.0",
+            }),
+            Box::new(CompatibleMigration {
+                migration: create_tables_migration(
+                    "m0016_access_decisions",
+                    m0016_access_decisions::access_decision_migration_tables,
                 ),
                 min_version: "0.1.0",
             }),

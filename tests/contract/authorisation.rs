@@ -83,6 +83,7 @@ const ACCOUNTS: ExpectedResponses = [SignIn, Do, Do, Do, Do, Do, Do, Not, Do, Do
 const PUBLISHERS: ExpectedResponses = [SignIn, Not, Do, Do, Do, Not, Not, Not, Do, Do];
 const OWNERS: ExpectedResponses = [SignIn, Not, Not, Do, Do, Not, Not, Not, Do, Do];
 const SEEING: ExpectedResponses = [SignIn, Not, Not, Not, Do, Do, Do, Not, Do, Do];
+const DECIDERS: ExpectedResponses = [SignIn, Not, Not, Not, Do, Not, Do, Do, Do, Do];
 const CURATORS: ExpectedResponses = [SignIn, Not, Not, Not, Do, Not, Not, Not, Do, Do];
 const APPROVERS: ExpectedResponses = [SignIn, Not, Not, Not, Do, Not, Not, Not, Not, Do];
 const PEOPLE: ExpectedResponses = [SignIn, Not, Not, Not, Not, Not, Do, Not, Do, Do];
@@ -199,13 +200,21 @@ const TABLE: &[(&str, ExpectedResponses)] = &[
     ("policies_put", ADMINS),
     ("policy_history", SEEING),
     ("policy_decide", ANYONE),
+    ("policy_decide_batch", DECIDERS),
+    // It knows 403 alone for whatever is not allowed.
+    (
+        "gateway_decide",
+        [Not, Not, Not, Not, Do, Not, Do, Do, Do, Do],
+    ),
+    // There is none with that id.
+    ("decision_show", [Missing; CALLERS.len()]),
     ("policies_preview", ADMINS),
     ("policy_preview_start", ADMINS),
     ("policy_preview_show", ADMINS),
     ("policy_preview_cancel", ADMINS),
     ("policies_test", SEEING),
     ("policy_dry_run", SEEING),
-    ("waiver_list", SEEING),
+    ("waiver_list", ACCOUNTS),
     ("waiver_grant", APPROVERS),
     ("waiver_end", CURATORS),
     ("reindex", ADMINS),
@@ -266,6 +275,7 @@ const UNKNOWN: &[(&str, &str)] = &[
     ("account", "missing"),
     ("agent", NO_ID),
     ("collection", "missing"),
+    ("decision", NO_ID),
     ("domain", "missing.example"),
     ("form", "1.0"),
     ("group", "missing"),
@@ -412,6 +422,8 @@ impl TargetFactory<'_> {
             parameters.push(("token", self.token_id().await));
         } else if operation.path.contains("{session}") {
             parameters.push(("session", NO_ID.to_owned()));
+        } else if operation.path.contains("{decision}") {
+            parameters.push(("decision", NO_ID.to_owned()));
         } else if operation.path.contains("{group}") {
             let name = format!("group{}", self.made.fetch_add(1, Ordering::Relaxed));
             let path = format!("/v1/groups/{name}");
@@ -563,6 +575,17 @@ impl TargetFactory<'_> {
             "policy_decide" => {
                 let made = self.register_listed_agent(owner).await;
                 body = Some(json!({"action": "invoke", "agent": made.hit.summary.id}));
+                listed = Some(made);
+            }
+            "policy_decide_batch" => {
+                let made = self.register_listed_agent(owner).await;
+                let question = json!({"action": "invoke", "agent": made.hit.summary.id});
+                body = Some(json!({"questions": [question]}));
+                listed = Some(made);
+            }
+            "gateway_decide" => {
+                let made = self.register_listed_agent(owner).await;
+                query = format!("?agent={}", made.hit.summary.id);
                 listed = Some(made);
             }
             "domain_recrawl" => body = Some(json!({})),

@@ -78,7 +78,7 @@ const BODIES: &[(&str, &str)] = &[
 ];
 
 /// The parameters of paths.
-const PARAMETERS: [&str; 15] = [
+const PARAMETERS: [&str; 16] = [
     "identifier",
     "form",
     "agent",
@@ -94,6 +94,7 @@ const PARAMETERS: [&str; 15] = [
     "waiver",
     "collection",
     "search",
+    "decision",
 ];
 
 #[tokio::test]

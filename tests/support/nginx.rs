@@ -1,4 +1,4 @@
-//! Debian's nginx with the shipped configuration, in front of one or more registries.
+//! Debian's nginx with the shipped configurations: in front of one or more registries, and in front of an agent.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use super::tls::Authority;
 use super::{free_port, install_tls};
 
 const SHIPPED: &str = include_str!("../../packaging/nginx/a2a-registry.conf");
+const SHIPPED_GATEWAY: &str = include_str!("../../packaging/nginx/agent-gateway.conf");
 const HOST: &str = "registry.example.com";
 /// The address of the clients. The proxy and the registries are at 127.0.0.1, which alone is trusted.
 pub const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
@@ -23,6 +24,17 @@ pub struct NginxSite {
     program: PathBuf,
     tls_port: u16,
     plain_port: u16,
+}
+
+/// An agent behind a gateway, and the registry that the gateway asks.
+pub struct GuardedAgent<'a> {
+    /// Host and port of the agent.
+    pub address: &'a str,
+    /// Its id at the registry.
+    pub id: &'a str,
+    pub registry_port: u16,
+    /// The token with which the gateway asks.
+    pub token: &'a str,
 }
 
 /// A running nginx. Dropping it kills it.
@@ -61,13 +73,24 @@ impl NginxSite {
 
     /// Starts nginx in front of the registries on these ports, with its files in that folder.
     pub async fn start(&self, folder: &Path, registry_ports: &[u16]) -> Nginx {
+        self.start_with(folder, &self.adapted(folder, registry_ports))
+            .await
+    }
+
+    /// Starts nginx in front of an agent, with its files in that folder.
+    pub async fn start_gateway(&self, folder: &Path, agent: &GuardedAgent<'_>) -> Nginx {
+        self.start_with(folder, &self.adapted_gateway(folder, agent))
+            .await
+    }
+
+    async fn start_with(&self, folder: &Path, configuration: &str) -> Nginx {
         install_tls();
         let authority = Authority::new("the proxy's");
         let (certificate, key) = authority.identity(HOST).pem();
         std::fs::write(folder.join("certificate.pem"), certificate).unwrap();
         std::fs::write(folder.join("key.pem"), key).unwrap();
         let file = folder.join("a2a-registry.conf");
-        std::fs::write(&file, self.adapted(folder, registry_ports)).unwrap();
+        std::fs::write(&file, configuration).unwrap();
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
         let temporary = temporary.map(|name| format!("    {name}_temp_path temp_{name};\n"));
         let frame = format!(
@@ -136,10 +159,48 @@ impl NginxSite {
                 ),
             ),
         ];
-        let replace = |text: String, (from, to): (&str, String)| {
-            assert!(text.contains(from), "{from}");
-            text.replace(from, &to)
-        };
-        replacements.into_iter().fold(SHIPPED.to_owned(), replace)
+        replace_all(SHIPPED, replacements)
     }
+
+    /// The shipped file of a gateway with another name, and with other paths and addresses.
+    fn adapted_gateway(&self, folder: &Path, agent: &GuardedAgent<'_>) -> String {
+        let replacements = [
+            (
+                "listen 443 ssl",
+                format!("listen 127.0.0.1:{} ssl", self.tls_port),
+            ),
+            (
+                "/etc/ssl/certs/agent.example.com.pem",
+                folder.join("certificate.pem").display().to_string(),
+            ),
+            (
+                "/etc/ssl/private/agent.example.com.key",
+                folder.join("key.pem").display().to_string(),
+            ),
+            (
+                "server_name agent.example.com",
+                format!("server_name {HOST}"),
+            ),
+            (
+                "server 127.0.0.1:8080",
+                format!("server 127.0.0.1:{}", agent.registry_port),
+            ),
+            ("agent=AGENT;", format!("agent={};", agent.id)),
+            ("Bearer TOKEN", format!("Bearer {}", agent.token)),
+            (
+                "proxy_pass http://127.0.0.1:9000;",
+                format!("proxy_pass http://{};", agent.address),
+            ),
+        ];
+        replace_all(SHIPPED_GATEWAY, replacements)
+    }
+}
+
+/// Replaces texts, each of which must occur.
+fn replace_all<const N: usize>(text: &str, replacements: [(&str, String); N]) -> String {
+    let replace = |text: String, (from, to): (&str, String)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, &to)
+    };
+    replacements.into_iter().fold(text.to_owned(), replace)
 }

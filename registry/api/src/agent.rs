@@ -11,6 +11,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::access_decisions::HiddenFrom;
 use super::decision::{BreakGlass, Decision, HoldView};
 use super::hit::{Duplicates, Hit};
 use super::limits;
@@ -71,6 +72,10 @@ pub struct Agent {
     /// The break-glass approval under which the agent is served until others confirm it; null if there is none.
     #[serde(default)]
     pub break_glass: Option<BreakGlass>,
+    /// From whom policies hide the agent, for its owner and callers who see everything; null if from nobody, and for
+    /// all others.
+    #[serde(default)]
+    pub hidden_from: Option<HiddenFrom>,
 }
 
 impl Agent {

@@ -12,6 +12,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::access_decisions::HiddenAgent;
 use super::agent::proof_coverage_text;
 use super::decision::BreakGlass;
 use super::hit::{Duplicates, Hit};
@@ -276,6 +277,9 @@ pub struct Waiting {
     pub news: Vec<News>,
     /// Domains that wait for the caller's proof; at most 50.
     pub domains: Vec<WaitingDomain>,
+    /// Agents of the caller that policies hide from some callers, the newest first; at most 50.
+    #[serde(default)]
+    pub hidden: Vec<HiddenAgent>,
     /// Time up to which the caller has read the news; null before the first time.
     pub seen_at: Option<Timestamp>,
     /// Time of this response, for `POST /v1/me:seen`.

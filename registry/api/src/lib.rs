@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
+mod access_decisions;
 mod account_data;
 mod accounts;
 mod agent;
@@ -24,6 +25,7 @@ mod review_sentences;
 pub mod search_query;
 mod summary;
 
+pub use access_decisions::*;
 pub use account_data::*;
 pub use accounts::*;
 pub use agent::*;

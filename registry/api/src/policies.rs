@@ -141,39 +141,6 @@ pub struct PolicyHistory {
     pub next_page_token: Option<String>,
 }
 
-/// A request to decide whether the caller may do something with an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DecisionRequest {
-    /// `discover` or `invoke`.
-    #[schema(pattern = "^(discover|invoke)$")]
-    pub action: String,
-    /// Id or URN of the agent.
-    #[schema(max_length = 1024)]
-    pub agent: String,
-}
-
-/// A decision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PolicyDecision {
-    /// Id of the decision.
-    pub id: Uuid,
-    /// Whether the action is allowed.
-    pub allowed: bool,
-    /// Why it is denied, in words; `null` if it is allowed.
-    pub reason: Option<String>,
-    /// The determining policies, for callers who see everything; empty for all others.
-    pub policies: Vec<String>,
-    /// The number of the policy set that decided.
-    pub number: u64,
-    /// The agent.
-    pub agent: Uuid,
-    /// Digest of the card that it is about.
-    pub card_digest: String,
-    /// When it was decided.
-    pub decided_at: Timestamp,
-}
-
 /// A waiver to grant: a policy that is ignored for the content that an agent shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

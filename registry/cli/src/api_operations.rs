@@ -12,10 +12,10 @@ use a2a_registry_api::{
     Me, NewAccount, NewComment, NewEndpointVouch, NewGeneration, NewOwnerVouch, NewPolicies,
     NewReport, NewSavedSearch, NewSourceCredential, NewToken, NewWaiver, Policies,
     PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview,
-    PreviewJob, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment,
-    ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, SavedSearch, SavedSearchList, Seen,
-    SessionList, Similar, SourceCredentialView, TokenList, Transfer, Verification, VersionList,
-    Vouch, Waiting, Waiver, WaiverList,
+    PreviewJob, RecordedDecision, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review,
+    ReviewComment, ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, SavedSearch,
+    SavedSearchList, Seen, SessionList, Similar, SourceCredentialView, TokenList, Transfer,
+    Verification, VersionList, Vouch, Waiting, Waiver, WaiverList,
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -140,6 +140,7 @@ calls! {
     test_policies(PolicyCases): PostRead "/v1/policies:test" => PolicyCaseResults;
     policy_dry_run[policy: &str]: Get "/v1/policies/{policy}/dry-run" => DryRun;
     policy_decision(DecisionRequest): PostRead "/v1/decide" => PolicyDecision;
+    recorded_decision[id: &str]: Get "/v1/decisions/{id}" => RecordedDecision;
     waivers(waiver::ListWaiversArgs): Get "/v1/waivers" => WaiverList;
     grant_waiver(NewWaiver): Post "/v1/waivers" => Waiver;
     end_waiver[id: &str]: Delete "/v1/waivers/{id}";

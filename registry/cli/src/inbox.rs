@@ -33,7 +33,10 @@ pub async fn run_inbox(arguments: &InboxArgs, client: &Client, console: &Console
     if arguments.seen {
         client.seen(&Seen { at: inbox.at }).await?;
     }
-    let is_empty = inbox.reviews.is_empty() && inbox.news.is_empty() && inbox.domains.is_empty();
+    let is_empty = inbox.reviews.is_empty()
+        && inbox.news.is_empty()
+        && inbox.domains.is_empty()
+        && inbox.hidden.is_empty();
     console.print_result(&reply, || {
         if is_empty {
             terminal::eprint_note("nothing waits for you");
@@ -63,6 +66,14 @@ fn print_inbox(inbox: &Waiting, console: &Console) -> Result<(), CommandError> {
             news.agent,
             news.by,
             news.at.to_readable()
+        ))?;
+    }
+    for hidden in &inbox.hidden {
+        console.print_line(&format!(
+            "agent {} since {}: {}",
+            hidden.agent,
+            hidden.since.to_readable(),
+            hidden.hidden_from.sentence()
         ))?;
     }
     for domain in &inbox.domains {

@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
-use a2a_registry_api::{DecisionRequest, NewPolicies, NewPolicy, Policies};
-use clap::Subcommand;
+use a2a_registry_api::{
+    DecisionRequest, DecisionSubject, NewPolicies, NewPolicy, Policies, PolicyDecision,
+    RecordedDecision,
+};
+use clap::{Args, Subcommand};
 
 use super::client::Client;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
@@ -56,14 +59,33 @@ pub enum PolicyCommand {
         /// Name of the template
         name: Option<String>,
     },
-    /// Show whether the caller may find or call an agent
-    Decide {
-        /// Id or URN of the agent
-        agent: String,
-        /// Action to decide on
-        #[arg(long, default_value = "invoke", value_parser = ["discover", "invoke"])]
-        action: String,
+    /// Show whether the caller, or somebody else, may find or call an agent
+    Decide(DecideArgs),
+    /// Show the record of a decision
+    Decision {
+        /// Id of the decision
+        decision: String,
     },
+}
+
+/// Arguments of `policy decide`.
+#[derive(Args, Debug, Clone)]
+pub struct DecideArgs {
+    /// Id or URN of the agent
+    #[arg(required_unless_present = "url")]
+    agent: Option<String>,
+    /// Action to decide on
+    #[arg(long, default_value = "invoke", value_parser = ["discover", "invoke"])]
+    action: String,
+    /// Exact URL of an approved interface, in place of the agent
+    #[arg(long, value_name = "URL", conflicts_with = "agent")]
+    url: Option<String>,
+    /// Decide about this account (`anonymous` for clients without a token)
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    /// Decide about a member of this group; repeat for several
+    #[arg(long, value_name = "GROUP", conflicts_with = "account")]
+    group: Vec<String>,
 }
 
 pub async fn run_policy(
@@ -118,8 +140,10 @@ pub async fn run_policy(
         PolicyCommand::Template { name } => {
             policy_checks::print_policy_template(name.as_deref(), console)
         }
-        PolicyCommand::Decide { agent, action } => {
-            query_policy_decision(agent, action, client, console).await
+        PolicyCommand::Decide(arguments) => query_policy_decision(arguments, client, console).await,
+        PolicyCommand::Decision { decision } => {
+            let reply = client.recorded_decision(decision).await?;
+            console.print_result(&reply, || print_recorded_decision(&reply.value, console))
         }
     }
 }
@@ -178,30 +202,53 @@ async fn list_policy_sets(page: &PageArgs, client: &Client, console: &Console) -
 }
 
 async fn query_policy_decision(
-    agent: &str,
-    action: &str,
+    arguments: &DecideArgs,
     client: &Client,
     console: &Console,
 ) -> CommandResult {
+    let is_about_another = arguments.account.is_some() || !arguments.group.is_empty();
+    let subject = DecisionSubject {
+        account: arguments.account.clone(),
+        groups: arguments.group.clone(),
+    };
     let request = DecisionRequest {
-        action: action.to_owned(),
-        agent: agent.to_owned(),
+        action: arguments.action.clone(),
+        agent: arguments.agent.clone(),
+        url: arguments.url.clone(),
+        subject: is_about_another.then_some(subject),
     };
     let reply = client.policy_decision(&request).await?;
     let decision = &reply.value;
-    console.print_result(&reply, || {
-        console.print_line(&match &decision.reason {
-            None => format!("allowed by set {}", decision.number),
-            Some(reason) => format!(
-                "denied by set {}: {}",
-                decision.number,
-                terminal::escape_line(reason)
-            ),
-        })?;
-        for policy in &decision.policies {
-            console.print_line(&format!("policy   {policy}"))?;
-        }
-        Ok(())
-    })?;
+    console.print_result(&reply, || print_decision(decision, console))?;
     Ok(CommandOutcome::done_if(decision.allowed))
+}
+
+fn print_decision(decision: &PolicyDecision, console: &Console) -> Result<(), CommandError> {
+    console.print_line(&match &decision.reason {
+        None => format!("allowed by set {}", decision.number),
+        Some(reason) => format!(
+            "denied by set {}: {}",
+            decision.number,
+            terminal::escape_line(reason)
+        ),
+    })?;
+    for policy in &decision.policies {
+        console.print_line(&format!("policy   {policy}"))?;
+    }
+    console.print_line(&format!("decision {}", decision.id))
+}
+
+fn print_recorded_decision(
+    record: &RecordedDecision,
+    console: &Console,
+) -> Result<(), CommandError> {
+    console.print_line(&format!(
+        "{} of {} for {}, asked by {} at {}",
+        record.action,
+        record.resource,
+        record.subject,
+        record.asked_by,
+        record.decision.decided_at.to_readable()
+    ))?;
+    print_decision(&record.decision, console)
 }

@@ -355,6 +355,9 @@ fn print_agent(console: &Console, agent: &Agent) -> Result<(), CommandError> {
             hold.reason
         ))?;
     }
+    if let Some(hidden) = &agent.hidden_from {
+        console.print_line(&hidden.sentence())?;
+    }
     for interface in &summary.interfaces {
         let version = interface.protocol_version.as_deref().unwrap_or_default();
         console.print_line(&format!(

@@ -23,10 +23,13 @@ use crate::process_state::cached_catalog::CachedCatalog;
 use crate::process_state::card_cache::CardCache;
 use crate::process_state::change_counters::AgentChangeCounters;
 use crate::process_state::crawl_state::CrawlState;
+use crate::process_state::decision_callers::DecisionCallers;
 use crate::process_state::dry_runs::DryRunCounters;
 use crate::process_state::federation::FederationState;
 use crate::process_state::health_state::{LastDatabaseContact, LastDiskCheck, LastWriteCheck};
+use crate::process_state::hidden_agents::HiddenAgentQueue;
 use crate::process_state::lint_pool::LintPool;
+use crate::process_state::pending_decisions::PendingDecisions;
 use crate::process_state::refusal_counters::CredentialRefusalCounters;
 use crate::process_state::rules_progress::RulesRunProgress;
 use crate::process_state::search_cache::SearchCache;
@@ -57,6 +60,9 @@ pub struct AppContext {
     pub token_uses: TokenUseTracker,
     pub refusals: CredentialRefusalCounters,
     pub dry_runs: DryRunCounters,
+    pub pending_decisions: PendingDecisions,
+    pub decision_callers: DecisionCallers,
+    pub hidden_agents: HiddenAgentQueue,
     pub federation: FederationState,
     pub semantic_search: SemanticSearchState,
     pub self_agent: SelfAgentState,

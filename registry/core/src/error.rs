@@ -3,8 +3,10 @@
 use std::fmt;
 
 use a2a_card::named_enum;
+use a2a_registry_api::PolicyNotice;
 use a2a_registry_search::IndexError;
 use a2a_registry_store::{StoreError, StoreErrorKind};
+use uuid::Uuid;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -63,6 +65,13 @@ named_enum! {
     }
 }
 
+/// A refusal by policies: its decision, which was recorded, and what the policies say about it.
+#[derive(Debug, Clone)]
+pub struct PolicyDenial {
+    pub decision: Uuid,
+    pub notices: Vec<PolicyNotice>,
+}
+
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{public}")]
 pub struct AppError {
@@ -77,6 +86,8 @@ pub struct AppError {
     pub retry_after: Option<u32>,
     /// The reason, if a credential or a sign-in was refused.
     pub refusal: Option<CredentialRefusal>,
+    /// The refusal, if policies refused it.
+    pub denial: Option<Box<PolicyDenial>>,
 }
 
 /// The result of an action.
@@ -103,6 +114,7 @@ impl AppError {
             members: Vec::new(),
             retry_after: None,
             refusal: None,
+            denial: None,
         }
     }
 
@@ -138,6 +150,13 @@ impl AppError {
     /// that callers cannot tell the two apart.
     pub fn not_found(text: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, text)
+    }
+
+    pub fn no_decision(id: impl fmt::Display) -> Self {
+        Self::not_found(format!(
+            "Decision {} does not exist.",
+            truncate_identifier(id)
+        ))
     }
 
     pub fn no_waiver(id: impl fmt::Display) -> Self {

@@ -16,6 +16,7 @@ pub mod context;
 pub mod crawl;
 pub mod data_dir;
 pub mod database_health;
+pub mod decision_log;
 pub mod domains;
 pub mod embeddings;
 pub mod endpoints;

@@ -97,6 +97,10 @@ text_enum! {
         FeedCreated = "feed.created",
         FeedRevoked = "feed.revoked",
         PolicySet = "policy.set",
+        /// Policies began to hide an agent from some callers who could see it otherwise.
+        AgentHidden = "agent.hidden",
+        /// Policies hide an agent from nobody any more.
+        AgentUnhidden = "agent.unhidden",
         WaiverGranted = "waiver.granted",
         /// A waiver was revoked, expired, or lost its approver.
         WaiverEnded = "waiver.ended",
@@ -106,6 +110,21 @@ text_enum! {
 }
 
 impl EventKind {
+    /// Whether this event may change which callers exist, and what they may do.
+    pub const fn changes_callers(self) -> bool {
+        matches!(
+            self,
+            Self::TokenRevoked
+                | Self::AccountCreated
+                | Self::AccountChanged
+                | Self::AccountDisabled
+                | Self::AccountAccessEnded
+                | Self::AccountEnabled
+                | Self::GroupChanged
+                | Self::GroupDeleted
+        )
+    }
+
     /// Whether a person or a rule caused this event, as opposed to an observation or its consequence.
     pub const fn is_action(self) -> bool {
         !matches!(
@@ -118,6 +137,8 @@ impl EventKind {
                 | Self::AgentUpdated
                 | Self::AgentDerived
                 | Self::AgentDamagedCard
+                | Self::AgentHidden
+                | Self::AgentUnhidden
                 | Self::ReviewOpened
                 | Self::ReviewClosed
                 | Self::SignInRefused

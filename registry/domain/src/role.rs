@@ -36,6 +36,7 @@ text_enum! {
         Audit = "audit",
         /// Vouches, rebuilds the index, and manages accounts, groups and the tokens of all accounts.
         Admin = "admin",
+        /// Asks what others may find and call, and nothing else.
         Decide = "decide",
     }
 }
@@ -55,6 +56,7 @@ text_enum! {
         ReadAccounts = "read_accounts",
         /// Vouch for a domain; manage accounts, groups and tokens; rebuild the index; erase.
         Administer = "administer",
+        /// Ask what others may find and call.
         Decide = "decide",
     }
 }

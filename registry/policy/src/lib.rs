@@ -9,6 +9,7 @@
 mod action;
 mod agent_age;
 mod agent_attributes;
+mod annotations;
 mod batch_evaluation;
 mod endpoint_suffixes;
 mod evaluation;
@@ -26,6 +27,7 @@ mod templates;
 pub use action::Action;
 pub use agent_age::{AgeThreshold, AgentAge, MAX_AGE_COMPARISONS, days_since};
 pub use agent_attributes::{AgentAttributes, CollectionMembership};
+pub use annotations::{ANNOTATIONS, MAX_CONTACT_CHARS, MAX_MESSAGE_CHARS, PolicyNotice};
 pub use batch_evaluation::BatchEvaluator;
 pub use endpoint_suffixes::EndpointSuffixes;
 pub use evaluation::AuthorizationDecision;
@@ -34,8 +36,8 @@ pub use policy_dates::{PolicyDates, parse_date};
 pub use policy_error::PolicyError;
 pub use policy_matches::PolicyMatches;
 pub use policy_set::{
-    MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA, format_policy,
-    policy_set_cost_errors,
+    MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA,
+    annotation_value_errors, format_policy, policy_set_cost_errors,
 };
 pub use principal::{ANONYMOUS_ACCOUNT, Principal, PrincipalScope};
 pub use templates::TEMPLATES;

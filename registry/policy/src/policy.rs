@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::action::Action;
 use crate::agent_age::{AgeThreshold, condition_thresholds};
+use crate::annotations::{PolicyNotice, is_quiet};
 use crate::nesting_limit::{MAX_BRACKETS, MAX_OPERATORS, is_nested_too_deeply};
 use crate::policy_dates::{PolicyDates, annotation_errors};
 use crate::policy_error::PolicyError;
@@ -81,6 +82,10 @@ pub struct Policy {
     pub is_conditional: bool,
     /// Whether the policy is one of the program's default policies.
     pub is_built_in: bool,
+    /// What it tells those whom it forbids something; `None` without a message and a contact.
+    pub notice: Option<PolicyNotice>,
+    /// Whether those whom it forbids something do not learn its name.
+    pub is_quiet: bool,
     /// Whether its condition uses the agent's collections, now or once its dates have come.
     pub(crate) uses_collections: bool,
     /// The ages of agents at which it may decide differently.
@@ -146,6 +151,8 @@ impl Policy {
             },
             actions: policy_actions(&parsed),
             is_built_in: false,
+            notice: PolicyNotice::from_annotations(id, &parsed),
+            is_quiet: is_quiet(&parsed),
             uses_collections: uses_collections && written_mode != PolicyMode::Off,
             age_thresholds,
             read_attributes,

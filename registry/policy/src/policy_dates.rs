@@ -1,12 +1,10 @@
-//! The dates of policies, from `@from` and `@until`, and which annotations a policy may have.
+//! The dates of policies, from `@from` and `@until`, and what is wrong with a policy's annotations.
 
 use a2a_registry_domain::timestamp::Timestamp;
 use cedar_policy::Policy as CedarPolicy;
 
+use crate::annotations::ANNOTATIONS;
 use crate::policy_error::PolicyError;
-
-/// The annotations that a policy may have.
-const ANNOTATIONS: [&str; 6] = ["mode", "from", "until", "message", "contact", "quiet"];
 
 /// The days within which a policy acts, from 00:00 UTC to 00:00 UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -42,6 +42,7 @@ mod hybrid_ranking;
 mod hybrid_score;
 mod index_folder;
 mod index_manifest;
+mod key_lookup;
 mod keys;
 mod label_matching;
 mod languages;

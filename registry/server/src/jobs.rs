@@ -8,6 +8,7 @@ use a2a_registry_core::admission::rules_job as rules;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::crawl::job as crawl;
 use a2a_registry_core::crawl::job::AttemptOutcomeCallback;
+use a2a_registry_core::decision_log::job as decisions;
 use a2a_registry_core::embeddings::indexing_job as embed;
 use a2a_registry_core::endpoints::job as endpoints;
 use a2a_registry_core::events::listener;
@@ -59,6 +60,7 @@ pub struct Jobs {
     follow: JoinHandle<()>,
     upkeep: JoinHandle<()>,
     policies: JoinHandle<()>,
+    decisions: JoinHandle<()>,
     listen: JoinHandle<()>,
     embed: Option<JoinHandle<()>>,
     terms: JoinHandle<()>,
@@ -89,6 +91,7 @@ pub fn start_jobs(context: &Arc<AppContext>, options: JobOptions) -> Jobs {
         follow: index_job::start_index_job(context, options.rebuild, follow_cancel.clone()),
         upkeep: upkeep::start_upkeep(context, follow_cancel.clone()),
         policies: policies::start_policy_job(context, follow_cancel.clone()),
+        decisions: decisions::start_decision_log_job(context, follow_cancel.clone()),
         listen: listener::start_event_listener(context, follow_cancel.clone()),
         embed: embed::start_embedding_job(context, options.models, &follow_cancel),
         terms: terms::start_approval_terms_job(context, follow_cancel.clone()),
@@ -124,6 +127,7 @@ impl Jobs {
         await_or_abort_job("index", self.follow).await;
         await_or_abort_job("upkeep", self.upkeep).await;
         await_or_abort_job("policies", self.policies).await;
+        await_or_abort_job("decisions", self.decisions).await;
         await_or_abort_job("listener", self.listen).await;
         await_or_abort_job("terms", self.terms).await;
         await_or_abort_job("replicas", self.replicas).await;

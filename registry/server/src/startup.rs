@@ -22,13 +22,16 @@ use a2a_registry_core::process_state::agent_cache::{AgentCache, MAX_ENTRY_AGE};
 use a2a_registry_core::process_state::card_cache::CardCache;
 use a2a_registry_core::process_state::change_counters::AgentChangeCounters;
 use a2a_registry_core::process_state::crawl_state::CrawlState;
+use a2a_registry_core::process_state::decision_callers::DecisionCallers;
 use a2a_registry_core::process_state::dry_runs::DryRunCounters;
 use a2a_registry_core::process_state::federation::FederationState;
 use a2a_registry_core::process_state::health_state::{
     LastDatabaseContact, LastDiskCheck, LastWriteCheck,
 };
+use a2a_registry_core::process_state::hidden_agents::HiddenAgentQueue;
 use a2a_registry_core::process_state::lint_pool::LintPool;
 use a2a_registry_core::process_state::outage::CrawlOutage;
+use a2a_registry_core::process_state::pending_decisions::PendingDecisions;
 use a2a_registry_core::process_state::refusal_counters::CredentialRefusalCounters;
 use a2a_registry_core::process_state::rules_progress::RulesRunProgress;
 use a2a_registry_core::process_state::search_cache::SearchCache;
@@ -142,7 +145,6 @@ pub(crate) async fn assemble_context(
     };
     let (index, rebuild) = open_index(&config, &store, entropy.as_ref(), purpose).await?;
     let last_event = last_event_at_start(&store, &index).await?;
-    let policies = load_policy_sets(&store, &config.admission_rules()).await?;
     let outage = CrawlOutage::load(&store, clock.now().into())
         .await
         .map_err(|error| database_error(&error))?;
@@ -159,6 +161,9 @@ pub(crate) async fn assemble_context(
         token_uses: TokenUseTracker::default(),
         refusals: CredentialRefusalCounters::default(),
         dry_runs: DryRunCounters::default(),
+        pending_decisions: PendingDecisions::default(),
+        decision_callers: DecisionCallers::default(),
+        hidden_agents: HiddenAgentQueue::default(),
         federation: FederationState::default(),
         semantic_search: SemanticSearchState::new(Duration::from_millis(
             config.search.embed_timeout,
@@ -173,7 +178,7 @@ pub(crate) async fn assemble_context(
         change_counters: AgentChangeCounters::default(),
         signals: JobSignals::default(),
         rules_progress: RulesRunProgress::new(new_uuid(clock.now().into(), entropy.as_ref())),
-        policy_sets: policies,
+        policy_sets: load_policy_sets(&store, &config.admission_rules()).await?,
         self_agent: SelfAgentState::default(),
         page_token_signer: signer,
         sealer,

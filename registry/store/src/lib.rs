@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 pub mod a2a_tasks;
+pub mod access_decisions;
 pub mod accounts;
 pub mod agent_moments;
 pub mod agents;
@@ -29,6 +30,7 @@ mod error;
 pub mod events;
 pub mod feeds;
 pub mod groups;
+pub mod hidden_agents;
 pub mod identities;
 mod notifications;
 pub mod operating_counts;

@@ -10,7 +10,8 @@ use super::{Executor, StoreError, WriteTransaction};
 
 #[derive(Debug, Clone, Default)]
 pub struct WaiverFilter {
-    pub agent: Option<Uuid>,
+    /// Only waivers of these agents.
+    pub agents: Option<Vec<Uuid>>,
     pub policy: Option<String>,
     pub include_ended: bool,
 }
@@ -41,8 +42,8 @@ pub async fn waiver_page(
     limit: u64,
 ) -> Result<Vec<waiver::Model>, StoreError> {
     let mut query = page_before(waiver::Entity::find(), waiver::Column::Id, before, limit);
-    if let Some(agent) = filter.agent {
-        query = query.filter(waiver::Column::AgentId.eq(agent));
+    if let Some(agents) = &filter.agents {
+        query = query.filter(waiver::Column::AgentId.is_in(agents.iter().copied()));
     }
     if let Some(policy) = &filter.policy {
         query = query.filter(waiver::Column::Policy.eq(policy));

@@ -11,6 +11,9 @@ use crate::list_format::PageArgs;
 use crate::program_name::program_name;
 use crate::terminal;
 
+/// Maximum number of characters of the reason why a call is forbidden, which repeats what policies say.
+const MAX_REASON_CHARS: usize = 1_000;
+
 /// Collects the registry's warnings about an agent, as phrases about it. Facts that cannot be checked are warnings
 /// too. Commands are included only for a reader with a shell.
 pub(super) async fn collect_agent_warnings(
@@ -64,13 +67,15 @@ async fn forbidden_call_warning(agent: &Agent, client: &Client, has_shell: bool)
     }
     let request = DecisionRequest {
         action: "invoke".to_owned(),
-        agent: summary.id.to_string(),
+        agent: Some(summary.id.to_string()),
+        ..DecisionRequest::default()
     };
     match client.policy_decision(&request).await {
         Ok(reply) if reply.value.allowed => None,
         Ok(reply) => {
             let reason = reply.value.reason.unwrap_or_default();
-            let reason = terminal::escape_and_truncate(reason.trim_end_matches('.'), 200);
+            let reason =
+                terminal::escape_and_truncate(reason.trim_end_matches('.'), MAX_REASON_CHARS);
             Some(format!("may not be called by you: {reason}"))
         }
         Err(error) => Some(format!(

@@ -9,4 +9,5 @@ pub mod identity;
 pub mod records;
 pub mod refusal_events;
 pub mod reserved_names;
+pub mod subject_callers;
 pub mod tokens;

@@ -97,8 +97,8 @@ pub async fn decide_version(
     let ruling = decide_admission(&facts, &context.rules());
     match ruling {
         AdmissionDecision::Approved(rule) => {
-            let approver =
-                approval_decision_maker(rule, registration_approval, policy_decision.permit);
+            let permit = policy_decision.permit.clone();
+            let approver = approval_decision_maker(rule, registration_approval, permit);
             change_set.approve_version(state, key, change, &approver);
         }
         AdmissionDecision::Rejected => {
@@ -112,7 +112,7 @@ pub async fn decide_version(
     }
     let served = state.agent.approved_version;
     if served.is_none_or(|shown| shown == key.id) {
-        sync_policy_hold(change_set, state, &policy_decision.forbidden_by);
+        sync_policy_hold(context, change_set, state, &policy_decision);
     }
     Ok(ruling)
 }

@@ -1,6 +1,7 @@
 //! Evaluates the policies on admitting a card, with the account that registered it as the principal.
 
 use a2a_card::AgentCard;
+use a2a_registry_api::PolicyDecision;
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::DomainState;
@@ -8,7 +9,7 @@ use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_policy::{
     Action, AgentAttributes, Effect, PolicyMatches, PolicyMode, PolicySet, Principal,
 };
-use a2a_registry_store::entity::{account, domain, version};
+use a2a_registry_store::entity::{account, agent, domain, version};
 use a2a_registry_store::versions::{self, VersionSummary};
 use a2a_registry_store::{Executor, WriteTransaction, accounts, domains, groups, waivers};
 use uuid::Uuid;
@@ -19,9 +20,12 @@ use crate::commit::agent_state::AgentChangeState;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::POLICY_ACTOR;
 use crate::context::AppContext;
+use crate::decision_log::{DecisionFacts, account_asker, decision_asker, record_decision};
 use crate::error::AppError;
 use crate::policy_sets::default_policy_rule;
+use crate::policy_sets::notices::hold_reason;
 use crate::signatures::DomainKeyBinding;
+use crate::visibility::caller::Caller;
 
 /// The policies' decision on a card.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,6 +34,10 @@ pub struct AdmissionPolicyDecision {
     pub permit: Option<(Rule, Option<String>)>,
     /// The policies that forbid it, except waived ones.
     pub forbidden_by: Vec<String>,
+    /// What the owner is told of these policies.
+    hold_reason: String,
+    /// The number of the set that decided.
+    set_number: u64,
     /// The positions of policies on a dry run that would have changed this.
     dry_run_positions: Vec<u16>,
 }
@@ -116,15 +124,18 @@ fn evaluate_admission(
         set.decision_changing_dry_runs(Action::Admit, principal, matches, &waived, &decision);
     if !decision.allowed {
         return AdmissionPolicyDecision {
-            permit: None,
+            hold_reason: hold_reason(set, &decision.policies),
             forbidden_by: decision.policies,
+            set_number: set.number(),
             dry_run_positions,
+            ..AdmissionPolicyDecision::default()
         };
     }
     AdmissionPolicyDecision {
         permit: select_permit(set, &decision.policies),
-        forbidden_by: Vec::new(),
+        set_number: set.number(),
         dry_run_positions,
+        ..AdmissionPolicyDecision::default()
     }
 }
 
@@ -253,21 +264,48 @@ pub async fn registrant_principal(
 
 /// Puts an agent on hold if policies forbid its content, and lifts that hold if none does.
 pub fn sync_policy_hold(
+    context: &AppContext,
     change_set: &mut ChangeSet<'_>,
     state: &mut AgentChangeState,
-    forbidden_by: &[String],
+    decision: &AdmissionPolicyDecision,
 ) {
-    match forbidden_by {
-        [] => {
-            let reason = "no policy forbids it";
-            change_set.lift_hold(state, Hold::Policy, POLICY_ACTOR, reason);
-        }
-        forbids => {
-            let named: Vec<String> = forbids.iter().map(|id| format!("`{id}`")).collect();
-            let reason = format!("forbidden by {}", named.join(", "));
-            change_set.place_hold(state, Hold::Policy, POLICY_ACTOR, &reason);
-        }
+    if decision.forbidden_by.is_empty() {
+        let reason = "no policy forbids it";
+        change_set.lift_hold(state, Hold::Policy, POLICY_ACTOR, reason);
+    } else if !state.holds.contains(&Hold::Policy) {
+        let id = record_admission_denial(context, &state.agent, decision);
+        let reason = format!("{}. This is decision {id}", decision.hold_reason);
+        change_set.place_hold(state, Hold::Policy, POLICY_ACTOR, &reason);
     }
+}
+
+/// Records the refusal of an agent's content by policies, for the account that registered it.
+fn record_admission_denial(
+    context: &AppContext,
+    agent: &agent::Model,
+    decision: &AdmissionPolicyDecision,
+) -> Uuid {
+    let asker = match agent.owner_id.or(agent.submitter) {
+        Some(account) => account_asker(account),
+        None => decision_asker(&Caller::default()),
+    };
+    let facts = DecisionFacts {
+        action: Action::Admit.as_str(),
+        subject: "registrant".to_owned(),
+        resource: agent.id.to_string(),
+    };
+    let denied = PolicyDecision {
+        id: Uuid::nil(),
+        allowed: false,
+        reason: Some(format!("{}.", decision.hold_reason)),
+        policies: decision.forbidden_by.clone(),
+        notices: Vec::new(),
+        number: decision.set_number,
+        agent: Some(agent.id),
+        card_digest: None,
+        decided_at: context.now(),
+    };
+    record_decision(context, asker, POLICY_ACTOR, facts, denied).id
 }
 
 /// Whether policies could place or lift a hold on an agent.
@@ -310,7 +348,7 @@ pub async fn update_policy_hold(
         domain: domain.first(),
     };
     let decision = evaluate_version(context, write, change_set, state, candidate).await?;
-    sync_policy_hold(change_set, state, &decision.forbidden_by);
+    sync_policy_hold(context, change_set, state, &decision);
     Ok(())
 }
 

@@ -17,6 +17,8 @@ use crate::admission::policy_subject::{agent_labels, deduplicate, provider_organ
 use crate::agents::catalog_entry::{
     AgentExcerpt, FORMER_IDENTIFIER_ATTRIBUTE, catalog_entry_attributes,
 };
+use crate::agents::catalog_entry::{AgentExcerpt, catalog_entry_attributes};
+use crate::agents::decidable_urls::{decidable_url_key, decidable_urls};
 use crate::agents::duplicates;
 use crate::agents::hit_limits::truncate_summary;
 use crate::agents::hit_members::{mark_hidden_hit_members, mark_hidden_skill_members};
@@ -235,6 +237,11 @@ fn agent_lookup_keys(record: &AgentRecord) -> Vec<String> {
     ];
     let urns = [record.agent.current_urn(), record.agent.former_urn()];
     keys.extend(urns.into_iter().flatten().map(|urn| format!("urn:{urn}")));
+    keys.extend(
+        decidable_urls(record)
+            .iter()
+            .map(|url| decidable_url_key(url)),
+    );
     let mut urls: Vec<String> = record
         .card
         .interfaces

@@ -135,27 +135,17 @@ pub fn is_visibility_policy_free(context: &AppContext) -> bool {
         .all(|set| is_unrestricted_policy_set(&set))
 }
 
-/// The policies of the current set that match calling an agent, without waived forbid policies.
-pub fn invocation_policy_matches(context: &AppContext, record: &AgentRecord) -> PolicyMatches {
+/// The policies of the current set that match doing this with an agent, without waived forbid policies.
+pub fn action_policy_matches(
+    context: &AppContext,
+    record: &AgentRecord,
+    action: Action,
+) -> PolicyMatches {
     let set = context.policy_sets.enforced_set();
-    let mut matches = match set.is_independent_of_resource(Action::Invoke) {
-        true => set.match_agent(Action::Invoke, &AgentAttributes::default()),
-        false => set.match_agent(Action::Invoke, &agent_attributes(context, record)),
+    let mut matches = match set.is_independent_of_resource(action) {
+        true => set.match_agent(action, &AgentAttributes::default()),
+        false => set.match_agent(action, &agent_attributes(context, record)),
     };
     matches.remove_waived(&waived_forbid_indices(context, record, &set));
     matches
-}
-
-/// The policies of the current set that match finding an agent; `None` if none of them is on a dry run.
-pub fn discovery_dry_run_matches(
-    context: &AppContext,
-    record: &AgentRecord,
-) -> Option<PolicyMatches> {
-    let set = context.policy_sets.enforced_set();
-    if !set.has_dry_run(Action::Discover) {
-        return None;
-    }
-    let mut matches = set.match_agent(Action::Discover, &agent_attributes(context, record));
-    matches.remove_waived(&waived_forbid_indices(context, record, &set));
-    Some(matches)
 }

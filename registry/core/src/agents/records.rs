@@ -67,6 +67,8 @@ pub struct AgentRecord {
     /// Whether an account has proved the domain, and the keys enrolled for it; an admin's vouch is not a proof
     /// (docs/ownership.md#coverage).
     key_binding: DomainKeyBinding,
+    /// The names whose records, with `policy=subdomains`, prove its domain: they prove every host below them.
+    pub proved_zones: Vec<String>,
     pub holds: Vec<hold::Model>,
     pub sources: Vec<source::Model>,
     /// The accounts that have registered those sources.
@@ -93,6 +95,11 @@ impl AgentRecord {
 
     pub fn is_listed(&self) -> bool {
         is_listed(self.states.lifecycle, &self.hold_kinds())
+    }
+
+    /// Whether an owner has proved the domain, and the proof covers the current version.
+    pub fn has_covering_proof(&self) -> bool {
+        self.key_binding.has_proof_covering(&self.version.standing)
     }
 
     /// Whether a proof of the domain covers the current version.
@@ -268,6 +275,8 @@ struct AgentRelatedRows {
     /// By their own ids.
     versions: HashMap<Uuid, version::Model>,
     key_bindings: HashMap<i64, DomainKeyBinding>,
+    /// The proved zones of each domain.
+    zones: HashMap<i64, Vec<String>>,
     domains: HashMap<i64, domain::Model>,
     holds: HashMap<Uuid, Vec<hold::Model>>,
     sources: HashMap<Uuid, Vec<source::Model>>,
@@ -291,6 +300,7 @@ impl AgentRelatedRows {
         let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
         let versions = versions::versions_by_ids(db, &version_ids).await?;
         let key_bindings = DomainKeyBinding::load_for_domains(db, domains.values()).await?;
+        let zones = load_proved_zones(db, &domains).await?;
         let sources = load_sources_by_agent(db, &ids).await?;
         let registrants = load_registrants_by_source(db, rows, &sources).await?;
         Ok(Self {
@@ -298,6 +308,7 @@ impl AgentRelatedRows {
             waivers: load_waivers_by_agent(db, &ids).await?,
             versions: versions.into_iter().map(|row| (row.id, row)).collect(),
             key_bindings,
+            zones,
             domains,
             holds,
             sources,
@@ -333,6 +344,11 @@ impl AgentRelatedRows {
             first_registrant: domain.account_id,
             proof_methods: domain.proof_methods.clone().unwrap_or_default(),
             key_binding: key_binding.unwrap_or_default(),
+            proved_zones: self
+                .zones
+                .get(&agent.domain_id)
+                .cloned()
+                .unwrap_or_default(),
             holds: self.holds.remove(&agent.id).unwrap_or_default(),
             sources,
             agent,
@@ -363,6 +379,20 @@ async fn load_waivers_by_agent(
         by_agent.entry(row.agent_id).or_default().push(row);
     }
     Ok(by_agent)
+/// The zones that prove these domains for their owners, by domain.
+async fn load_proved_zones(
+    db: &impl Executor,
+    rows: &HashMap<i64, domain::Model>,
+) -> Result<HashMap<i64, Vec<String>>, StoreError> {
+    let ids: Vec<i64> = rows.keys().copied().collect();
+    let mut zones: HashMap<i64, Vec<String>> = HashMap::new();
+    for proof in domains::valid_proofs_by_domain(db, &ids).await? {
+        let owner = rows.get(&proof.domain_id).and_then(|row| row.owner_id);
+        let is_owners = owner.is_some() && proof.account_id == owner;
+        let zone = proof.zone.filter(|_| is_owners);
+        zones.entry(proof.domain_id).or_default().extend(zone);
+    }
+    Ok(zones)
 }
 
 async fn load_sources_by_agent(

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use a2a_registry_api::Agent;
 use a2a_registry_domain::role::Permission;
+use a2a_registry_policy::Action;
 use a2a_registry_search::is_visible_to;
 use a2a_registry_store::agents;
 use uuid::Uuid;
 
-use crate::agents::policy_attributes::{
-    agent_visibility_labels, discovery_dry_run_matches, invocation_policy_matches,
-};
+use crate::agents::decidable_urls::decidable_urls;
+use crate::agents::policy_attributes::{action_policy_matches, agent_visibility_labels};
+use crate::agents::policy_hiding::may_be_hidden_by_policies;
 use crate::agents::records::load_agent_records;
 use crate::agents::replacements::is_replacement_visible;
 use crate::agents::views::{
@@ -35,15 +36,14 @@ pub async fn render_agent(
     agent: &str,
 ) -> Result<RenderedJson, AppError> {
     let rendered = require_rendered_agent(context, caller, agent).await?;
-    if rendered.discover_matches.is_some() {
-        let policies = context.policy_sets.enforced_set();
-        let shown = || DryRunObservedResponse::Agent(rendered.id);
-        context.dry_runs.observe_response(&policies, caller, shown);
-    }
+    let policies = context.policy_sets.enforced_set();
+    let shown = || DryRunObservedResponse::Agent(rendered.id);
+    context.dry_runs.observe_response(&policies, caller, shown);
     let sees_holds = caller.has_permission(Permission::SeeAll)
         || caller.is_account(rendered.responsible_account);
-    if sees_holds && rendered.has_audience {
-        // The names of groups and collections come from rows that do not invalidate the entry.
+    let may_be_hidden = || may_be_hidden_by_policies(&policies, &rendered.discover_matches);
+    if sees_holds && (rendered.has_audience || may_be_hidden()) {
+        // The names of groups and collections, and accounts, come from rows that do not invalidate the entry.
         return RenderedJson::render(&agent_show(context, caller, agent).await?);
     }
     let with_holds = rendered.with_holds.as_ref().filter(|_| sees_holds);
@@ -161,8 +161,11 @@ async fn load_rendered_agent(
         // Either the stamp belongs to these policies, or the entry is already stale.
         is_public: is_visible_to(&Caller::default().labels(&policies), &visible_to),
         visible_to,
-        invoke_matches: invocation_policy_matches(context, &record),
-        discover_matches: discovery_dry_run_matches(context, &record),
+        invoke_matches: action_policy_matches(context, &record, Action::Invoke),
+        discover_matches: action_policy_matches(context, &record, Action::Discover),
+        lifecycle: view.hit.summary.lifecycle.to_string(),
+        card_digest: view.hit.summary.card_digest.clone(),
+        decidable_urls: decidable_urls(&record),
         has_audience: record.agent.audience.is_some() || record.agent.collections.is_some(),
         responsible_account: load_responsible_account(context, &record.agent).await?,
         replacement,
@@ -171,6 +174,20 @@ async fn load_rendered_agent(
     });
     context.agent_cache.insert(id, Arc::clone(&entry));
     Ok(Some(entry))
+}
+
+/// The entry of an agent for a decision, from memory if nothing that decides has changed; `None` if no caller may see
+/// the agent.
+pub async fn load_decision_entry(
+    context: &AppContext,
+    id: Uuid,
+) -> Result<Option<Arc<RenderedAgent>>, AppError> {
+    if let Some(cached) = context.agent_cache.get_at_any_age(id)
+        && cached.stamp == agent_cache_stamp(context, id, cached.domain)
+    {
+        return Ok(Some(cached));
+    }
+    load_rendered_agent(context, id).await
 }
 
 /// The entry of an agent, if it is cached and still current.

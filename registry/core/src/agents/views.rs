@@ -23,6 +23,7 @@ use uuid::Uuid;
 use crate::agents::audience_collections::audience_collection_names;
 use crate::agents::documents::build_agent_summary;
 use crate::agents::policy_attributes::{is_visibility_policy_free, visibility_labels_or_decoy};
+use crate::agents::policy_hiding::count_hidden_from;
 use crate::agents::records::{AgentRecord, load_agent_records};
 use crate::agents::replacements::redact_agent_replacement;
 use crate::context::AppContext;
@@ -63,6 +64,7 @@ pub async fn build_agent_view(
         true => {
             view.groups = audience_group_names(context, &record.agent).await?;
             view.collections = audience_collection_names(&context.store, &record.agent).await?;
+            view.hidden_from = count_hidden_from(context, caller, record).await?;
         }
         false => view.holds.clear(),
     }
@@ -95,6 +97,7 @@ pub async fn build_cacheable_agent_view(
         collections: Vec::new(),
         holds: record.holds.iter().map(hold_view).collect(),
         break_glass: load_open_break_glass(context, record.agent.id).await?,
+        hidden_from: None,
     })
 }
 

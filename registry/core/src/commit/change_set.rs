@@ -478,6 +478,8 @@ impl<'a> ChangeSet<'a> {
             .end_sources_of_agents(&self.retired_agents, self.now.0)
             .await?;
         let mut committed = CommittedChanges::load(write, agents, written).await?;
+        let mut kinds = self.events.iter().map(|event| event.kind);
+        committed.changes_callers = kinds.any(EventKind::changes_callers);
         committed.last_seq = write.append_events(self.events).await?;
         if committed.last_seq.is_none() && !committed.changed_ids.is_empty() {
             committed.last_seq = Some(highest_event_seq(write).await?);

@@ -23,6 +23,8 @@ pub struct CommittedChanges {
     pub changed_agents: Vec<ChangedAgent>,
     /// The number of the last event that was appended.
     pub last_seq: Option<i64>,
+    /// Whether callers may have changed.
+    pub changes_callers: bool,
     /// Actions and decisions, for the log.
     audit_lines: Vec<AuditLogLine>,
 }
@@ -67,6 +69,7 @@ impl CommittedChanges {
             changed_ids: agents,
             changed_agents: changed,
             last_seq: None,
+            changes_callers: false,
             audit_lines,
         })
     }

@@ -60,6 +60,9 @@ pub async fn commit_and_publish<'a>(
 
 fn publish_changes(context: &AppContext, committed: &CommittedChanges) {
     context.change_counters.increment(&committed.changed_ids);
+    if committed.changes_callers {
+        context.decision_callers.invalidate();
+    }
     if let Some(seq) = committed.last_seq {
         context
             .index

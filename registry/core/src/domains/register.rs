@@ -2,21 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_api::{DomainView, Registration, SourceView};
+use a2a_registry_api::{DomainView, PolicyDecision, Registration, SourceView};
 use a2a_registry_domain::role::Permission;
-use a2a_registry_policy::{Action, PolicySet};
+use a2a_registry_policy::{Action, AuthorizationDecision, PolicySet};
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
+use uuid::Uuid;
 
 use crate::commit::admission_policies::load_admission_policies;
 use crate::commit::committed_changes::CommittedChanges;
 use crate::commit::publish::await_searchable_agents;
 use crate::context::AppContext;
+use crate::decision_log::{DecisionFacts, asker_name, decision_asker, record_decision};
 use crate::domains::register_batch::{CheckedRegistration, write_registrations};
 use crate::domains::registration_target::{RegistrationTarget, resolve_registration_target};
 use crate::domains::view::domain_view;
 use crate::domains::visible_contents::source_registration_view;
-use crate::error::{AppError, ErrorKind, Result};
+use crate::error::{AppError, ErrorKind, PolicyDenial, Result};
+use crate::policy_sets::notices::{decision_notices, denial_text, notice_sentences};
 use crate::sources::public_source_id;
 use crate::visibility::caller::Caller;
 
@@ -141,14 +144,53 @@ pub fn enforce_register_policy(
     if decision.allowed {
         return Ok(());
     }
+    Err(registration_denial(context, caller, set, name, decision))
+}
+
+/// Records the refusal of a registration by policies, and explains it.
+fn registration_denial(
+    context: &AppContext,
+    caller: &Caller,
+    set: &PolicySet,
+    name: &str,
+    decision: AuthorizationDecision,
+) -> AppError {
     let by = match caller.has_permission(Permission::SeeAll) && !decision.policies.is_empty() {
         true => format!(" ({})", decision.policies.join(", ")),
         false => String::new(),
     };
-    Err(AppError::new(
-        ErrorKind::PolicyDenied,
-        format!(
-            "The policies of this registry do not permit you to register {name}{by}. Ask its admin."
-        ),
-    ))
+    let notices = decision_notices(set, &decision);
+    let advice = match notices.is_empty() {
+        true => "Ask its admin.".to_owned(),
+        false => notice_sentences(&notices),
+    };
+    let facts = DecisionFacts {
+        action: Action::Register.as_str(),
+        subject: asker_name(caller).to_owned(),
+        resource: name.to_owned(),
+    };
+    let denied = PolicyDecision {
+        id: Uuid::nil(),
+        allowed: false,
+        reason: Some(denial_text(&decision, &notices)),
+        policies: decision.policies,
+        notices,
+        number: set.number(),
+        agent: None,
+        card_digest: None,
+        decided_at: context.now(),
+    };
+    let asker = decision_asker(caller);
+    let recorded = record_decision(context, asker, asker_name(caller), facts, denied);
+    let id = recorded.id;
+    let text = format!(
+        "The policies of this registry do not permit you to register {name}{by}. {advice} This is decision {id}."
+    );
+    AppError {
+        denial: Some(Box::new(PolicyDenial {
+            decision: id,
+            notices: recorded.notices,
+        })),
+        ..AppError::new(ErrorKind::PolicyDenied, text)
+    }
 }

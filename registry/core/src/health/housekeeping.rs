@@ -1,11 +1,12 @@
-//! Housekeeping: deletes unapproved card bytes of agents retired long ago, old totals, credentials of ended sources,
-//! and ended sessions.
+//! Housekeeping: deletes unapproved card bytes of agents retired long ago, old totals and decisions, credentials of
+//! ended sources, and ended sessions.
 
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::versions::BODY_DELETE_BATCH;
 use a2a_registry_store::visit_results::MAX_DAYS_PER_SOURCE;
 
 use crate::context::AppContext;
+use crate::decision_log::{DECISION_RETENTION, MAX_DECISIONS};
 use crate::error::Result;
 
 /// How long card bytes that were never approved are kept after their agent was retired; ids, digests, decisions and
@@ -21,6 +22,7 @@ pub fn evict_expired_caches(context: &AppContext) {
     context.card_cache.evict_expired();
     context.agent_cache.evict_expired();
     context.semantic_search.evict_expired();
+    context.decision_callers.evict_expired();
 }
 
 /// Deletes a bounded number of expired rows; returns whether there may be more.
@@ -38,6 +40,9 @@ pub async fn delete_expired_rows(context: &AppContext) -> Result<bool> {
     write.delete_ended_sessions(now.0).await?;
     write
         .delete_old_dry_run_changes(today.saturating_sub(DRY_RUN_DAYS))
+        .await?;
+    write
+        .delete_old_access_decisions(now.plus_micros(-DECISION_RETENTION).0, MAX_DECISIONS)
         .await?;
     write.delete_expired_sign_in_attempts(now.0).await?;
     let more_tasks = write

@@ -1,70 +1,106 @@
-//! An access decision: whether the caller may perform an action on an agent.
+//! An access decision: whether a caller may perform an action on an agent.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use a2a_registry_api::{Agent, DecisionRequest, PolicyDecision};
-use a2a_registry_domain::identifiers::new_uuid;
+use a2a_registry_api::{DecisionRequest, PolicyDecision};
 use a2a_registry_domain::role::Permission;
-use a2a_registry_policy::{Action, AuthorizationDecision};
+use a2a_registry_policy::{Action, AuthorizationDecision, PolicySet};
+use uuid::Uuid;
 
-use crate::agents::rendering::{parse_rendered_agent, require_rendered_agent};
+use crate::agents::rendering::require_rendered_agent;
 use crate::context::AppContext;
+use crate::decision_log::{DecisionFacts, asker_name, decision_asker, record_decision};
 use crate::error::{AppError, Result};
+use crate::policies::subject_decisions::decide_for_subject;
+use crate::policy_sets::notices::{decision_notices, denial_text};
+use crate::process_state::agent_cache::RenderedAgent;
 use crate::visibility::caller::Caller;
 
-/// Decides whether the caller may find or call an agent that it can see. A caller that can see an agent may find it.
+/// How often an agent is read again because another policy set has come into force meanwhile.
+pub(super) const MAX_SET_CHANGES: usize = 3;
+
+/// Decides whether the caller may find or call an agent that it can see, or what the request asks about others.
 pub async fn decide_access(
     context: &AppContext,
     caller: &Caller,
     request: &DecisionRequest,
 ) -> Result<PolicyDecision> {
-    let action = Action::parse(&request.action);
-    let action = action
-        .filter(|action| Action::DEFAULTS.contains(action))
-        .ok_or_else(|| AppError::invalid("/action", "the action must be `discover` or `invoke`"))?;
-    let set = context.policy_sets.enforced_set();
-    let entry = require_rendered_agent(context, caller, &request.agent).await?;
-    let agent = parse_rendered_agent(&entry.without_holds)?;
-    let principal = caller.principal();
-    let decision = match action {
-        Action::Invoke => {
-            let (matches, waived) = (&entry.invoke_matches, BTreeSet::new());
-            let decision = set.decide(action, &principal, matches, &waived);
-            let dry_run_changes =
-                set.decision_changing_dry_runs(action, &principal, matches, &waived, &decision);
-            let (id, day) = (
-                agent.hit.summary.id.to_string(),
-                context.now().days_since_epoch(),
-            );
-            context
-                .dry_runs
-                .count_changes(&set, action, &id, &principal, &dry_run_changes, day);
-            decision
-        }
-        // A caller that can see the agent may find it.
-        _ => AuthorizationDecision {
-            allowed: true,
-            policies: Vec::new(),
-        },
+    decide_request(context, caller, request, None).await
+}
+
+/// Decides like [`decide_access`]; `subject_token` is the access token of somebody else, about whom the request asks.
+pub async fn decide_request(
+    context: &AppContext,
+    caller: &Caller,
+    request: &DecisionRequest,
+    subject_token: Option<&str>,
+) -> Result<PolicyDecision> {
+    match (request, subject_token) {
+        (
+            DecisionRequest {
+                agent: Some(agent),
+                url: None,
+                subject: None,
+                ..
+            },
+            None,
+        ) => decide_for_caller(context, caller, &request.action, agent).await,
+        _ => decide_for_subject(context, caller, request, subject_token).await,
+    }
+}
+
+/// Decides whether the caller may find or call an agent that it can see. A caller that can see an agent may find it.
+async fn decide_for_caller(
+    context: &AppContext,
+    caller: &Caller,
+    action: &str,
+    agent: &str,
+) -> Result<PolicyDecision> {
+    let action = parse_decision_action(action)?;
+    let (set, entry) = load_evaluated_agent(context, caller, agent).await?;
+    let verdict = match action {
+        Action::Invoke => decide_call(context, &set, caller, &entry),
+        _ => AccessVerdict::allowed(),
     };
-    let unlisted_reason = uncallable_agent_reason(action, &agent);
-    let allowed = decision.allowed && unlisted_reason.is_none();
-    let sees_policies = caller.has_permission(Permission::SeeAll);
-    Ok(PolicyDecision {
-        id: new_uuid(context.now(), context.entropy.as_ref()),
-        allowed,
-        reason: (!allowed)
-            .then(|| unlisted_reason.unwrap_or_else(|| policy_decision_reason(&decision))),
-        policies: decision
-            .policies
-            .into_iter()
-            .filter(|_| sees_policies)
-            .collect(),
-        number: set.number(),
-        agent: agent.hit.summary.id,
-        card_digest: agent.hit.summary.card_digest,
-        decided_at: context.now(),
-    })
+    let question = AccessQuestion {
+        asker: caller,
+        action,
+        subject: asker_name(caller).to_owned(),
+        resource: agent.to_owned(),
+        sees_policies: caller.has_permission(Permission::SeeAll),
+    };
+    Ok(question.record_verdict(context, &set, verdict, Some(&entry)))
+}
+
+/// The set in force, and an agent that the caller can see, evaluated under that set.
+async fn load_evaluated_agent(
+    context: &AppContext,
+    caller: &Caller,
+    agent: &str,
+) -> Result<(Arc<PolicySet>, Arc<RenderedAgent>)> {
+    for _ in 0..MAX_SET_CHANGES {
+        let entry = require_rendered_agent(context, caller, agent).await?;
+        let set = context.policy_sets.enforced_set();
+        if is_evaluated_under(&entry, &set) {
+            return Ok((set, entry));
+        }
+    }
+    Err(changing_sets_error())
+}
+
+/// Whether the matches of an agent are those of this set.
+pub(super) fn is_evaluated_under(entry: &RenderedAgent, set: &PolicySet) -> bool {
+    entry.stamp.policies.0 == set.number()
+}
+
+pub(super) fn changing_sets_error() -> AppError {
+    AppError::unavailable("The policies are being replaced. Try again.", 1)
+}
+
+pub(super) fn parse_decision_action(action: &str) -> Result<Action> {
+    let action = Action::parse(action).filter(|action| Action::DEFAULTS.contains(action));
+    action.ok_or_else(|| AppError::invalid("/action", "the action must be `discover` or `invoke`"))
 }
 
 /// Decides whether the caller may find an agent that it can see, and whether it may call the agent.
@@ -75,23 +111,146 @@ pub async fn decide_discover_and_invoke(
 ) -> Result<(PolicyDecision, PolicyDecision)> {
     let request = |action: Action| DecisionRequest {
         action: action.as_str().to_owned(),
-        agent: agent.to_owned(),
+        agent: Some(agent.to_owned()),
+        ..DecisionRequest::default()
     };
     let discover = decide_access(context, caller, &request(Action::Discover)).await?;
     let invoke = decide_access(context, caller, &request(Action::Invoke)).await?;
     Ok((discover, invoke))
 }
 
-/// Explains why policies do not matter for a call of the agent: only a listed agent can be called.
-fn uncallable_agent_reason(action: Action, agent: &Agent) -> Option<String> {
-    let lifecycle = agent.hit.summary.lifecycle.as_str();
-    let is_listed = matches!(lifecycle, "approved" | "deprecated");
-    (action == Action::Invoke && !is_listed).then(|| format!("The agent is {lifecycle}."))
+/// Why a caller may not call an agent that it can see, in sentences; `None` if it may.
+pub fn call_denial_reason(
+    context: &AppContext,
+    caller: &Caller,
+    entry: &RenderedAgent,
+) -> Option<String> {
+    let set = context.policy_sets.enforced_set();
+    let no_waivers = BTreeSet::new();
+    let principal = caller.principal();
+    let decision = set.decide(
+        Action::Invoke,
+        &principal,
+        &entry.invoke_matches,
+        &no_waivers,
+    );
+    let notices = decision_notices(&set, &decision);
+    (!decision.allowed).then(|| denial_text(&decision, &notices))
 }
 
-fn policy_decision_reason(decision: &AuthorizationDecision) -> String {
-    match decision.policies.is_empty() {
-        true => "No policy permits it.".to_owned(),
-        false => "A policy forbids it.".to_owned(),
+/// What policies decide, unless something else denies it.
+#[derive(Debug, Clone)]
+pub(super) struct AccessVerdict {
+    pub decision: AuthorizationDecision,
+    /// Why it is denied whatever policies decide.
+    pub other_reason: Option<String>,
+}
+
+impl AccessVerdict {
+    pub fn allowed() -> Self {
+        Self {
+            decision: AuthorizationDecision {
+                allowed: true,
+                policies: Vec::new(),
+            },
+            other_reason: None,
+        }
+    }
+
+    pub fn denied(reason: impl Into<String>) -> Self {
+        Self {
+            other_reason: Some(reason.into()),
+            ..Self::allowed()
+        }
+    }
+
+    pub fn is_allowed(&self) -> bool {
+        self.decision.allowed && self.other_reason.is_none()
+    }
+}
+
+/// Decides whether a caller may call an agent that it can see.
+pub(super) fn decide_call(
+    context: &AppContext,
+    set: &PolicySet,
+    caller: &Caller,
+    entry: &RenderedAgent,
+) -> AccessVerdict {
+    let (action, principal) = (Action::Invoke, caller.principal());
+    let (matches, no_waivers) = (&entry.invoke_matches, BTreeSet::new());
+    let decision = set.decide(action, &principal, matches, &no_waivers);
+    let dry_run_changes =
+        set.decision_changing_dry_runs(action, &principal, matches, &no_waivers, &decision);
+    let (id, day) = (entry.id.to_string(), context.now().days_since_epoch());
+    context
+        .dry_runs
+        .count_changes(set, action, &id, &principal, &dry_run_changes, day);
+    AccessVerdict {
+        decision,
+        other_reason: uncallable_agent_reason(entry),
+    }
+}
+
+/// Explains why policies do not matter for a call of the agent: only a listed agent can be called.
+pub(super) fn uncallable_agent_reason(entry: &RenderedAgent) -> Option<String> {
+    let lifecycle = entry.lifecycle.as_str();
+    let is_listed = matches!(lifecycle, "approved" | "deprecated");
+    (!is_listed).then(|| format!("The agent is {lifecycle}."))
+}
+
+/// A question, as its record has it.
+pub(super) struct AccessQuestion<'a> {
+    pub asker: &'a Caller,
+    pub action: Action,
+    pub subject: String,
+    pub resource: String,
+    /// Whether the asker is told the names of policies.
+    pub sees_policies: bool,
+}
+
+impl AccessQuestion<'_> {
+    /// Records the answer to the question and returns it.
+    pub fn record_verdict(
+        self,
+        context: &AppContext,
+        set: &PolicySet,
+        verdict: AccessVerdict,
+        entry: Option<&RenderedAgent>,
+    ) -> PolicyDecision {
+        let is_allowed = verdict.is_allowed();
+        let AccessVerdict {
+            decision,
+            other_reason,
+        } = verdict;
+        let (reason, notices) = match other_reason {
+            Some(reason) => (Some(reason), Vec::new()),
+            None => {
+                let notices = decision_notices(set, &decision);
+                let reason = (!is_allowed).then(|| denial_text(&decision, &notices));
+                (reason, notices)
+            }
+        };
+        let answer = PolicyDecision {
+            id: Uuid::nil(),
+            allowed: is_allowed,
+            reason,
+            policies: decision.policies,
+            notices,
+            number: set.number(),
+            agent: entry.map(|entry| entry.id),
+            card_digest: entry.map(|entry| entry.card_digest.clone()),
+            decided_at: context.now(),
+        };
+        let facts = DecisionFacts {
+            action: self.action.as_str(),
+            subject: self.subject,
+            resource: self.resource,
+        };
+        let asker = decision_asker(self.asker);
+        let mut answer = record_decision(context, asker, asker_name(self.asker), facts, answer);
+        if !self.sees_policies {
+            answer.policies.clear();
+        }
+        answer
     }
 }

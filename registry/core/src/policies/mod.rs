@@ -10,5 +10,6 @@ pub mod preview_jobs;
 pub mod principal_warnings;
 pub mod set_checks;
 pub mod sets;
+pub mod subject_decisions;
 pub mod time_changes;
 pub mod waivers;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::admission::policy_reevaluation::reevaluate_policy_holds;
+use crate::agents::hidden_agents::update_hidden_agents;
 use crate::agents::rendering::load_rendered_agent_unfiltered;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
@@ -60,14 +61,16 @@ fn time_until_next_date(context: &AppContext) -> Duration {
     })
 }
 
-/// Runs the job once: applies what time has changed, ends waivers, holds and releases agents, and stores dry runs. A
-/// failure of a waiver or an agent does not stop the rest.
+/// Runs the job once: applies what time has changed, ends waivers, holds and releases agents, notices hidden ones, and
+/// stores dry runs. A failure of a waiver or an agent does not stop the rest.
 pub async fn run_policy_job_once(context: &AppContext, cancelled: impl Fn() -> bool) -> Result<()> {
     let dated = apply_policy_dates(context).await;
     let aged = record_reached_ages(context, &cancelled).await;
     let ended = end_expired_waivers(context).await;
-    let settled = reevaluate_policy_holds(context, cancelled).await;
-    let result = dated.and(aged).and(ended).and(settled.map(drop));
+    let settled = reevaluate_policy_holds(context, &cancelled).await;
+    let hidden = update_hidden_agents(context, &cancelled).await;
+    let result = dated.and(aged).and(ended);
+    let result = result.and(settled.map(drop)).and(hidden);
     // Results in memory stay there while the database cannot be written.
     if result.as_ref().is_err_and(AppError::is_database_failure) {
         return result;
@@ -108,9 +111,10 @@ async fn count_discover_dry_runs(context: &AppContext) -> Result<()> {
             };
             let own = entry.responsible_account.is_some()
                 && entry.responsible_account == shown_response.account;
-            let Some(matches) = entry.discover_matches.as_ref().filter(|_| !own) else {
+            if own {
                 continue;
-            };
+            }
+            let matches = &entry.discover_matches;
             let (action, principal, no_waivers) =
                 (Action::Discover, &shown_response.principal, BTreeSet::new());
             let verdict = set.decide(action, principal, matches, &no_waivers);

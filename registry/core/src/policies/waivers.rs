@@ -29,6 +29,7 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::paging::{ListPage, PageRequest};
 use crate::reviews::approvers::{conflicted_accounts, may_decide_review, reject_excluded_decider};
+use crate::reviews::view::own_agent_ids;
 use crate::visibility::caller::Caller;
 
 /// Maximum number of waivers in force for one agent.
@@ -154,12 +155,13 @@ fn waiver_expiry(now: Timestamp, days: u32) -> Result<Timestamp> {
     }
 }
 
+/// Lists waivers: all of them for callers who see everything, and for others those of their own agents.
 pub async fn waiver_list(
     context: &AppContext,
     caller: &Caller,
     query: &WaiverQuery,
 ) -> Result<WaiverList> {
-    caller.require_permission(Permission::SeeAll)?;
+    let account = caller.require_permission(Permission::Read)?;
     let query_key = format!(
         "waivers {:?} {:?} {}",
         query.agent, query.policy, query.ended
@@ -174,8 +176,16 @@ pub async fn waiver_list(
         Some(agent) => Some(require_visible_agent(context, caller, agent).await?.id),
         None => None,
     };
+    let agents: Option<Vec<Uuid>> = match account.has_permission(Permission::SeeAll) {
+        true => agent.map(|agent| vec![agent]),
+        false => {
+            let mut own = own_agent_ids(context, account.id).await?;
+            own.retain(|id| agent.is_none_or(|agent| agent == *id));
+            Some(own)
+        }
+    };
     let filter = WaiverFilter {
-        agent,
+        agents,
         policy: query.policy.clone(),
         include_ended: query.ended,
     };

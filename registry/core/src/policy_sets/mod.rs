@@ -1,6 +1,7 @@
 //! Stored policy sets, and the shipped policies.
 
 pub mod age_progress;
+pub mod notices;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -8,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use a2a_registry_domain::admission_rules::{AdmissionRules, Rule};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{
-    Policy, PolicyError, PolicySet, PolicyText, PrincipalScope, policy_set_cost_errors,
+    Policy, PolicyError, PolicySet, PolicyText, PrincipalScope, annotation_value_errors,
+    policy_set_cost_errors,
 };
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::{Executor, policies};
@@ -236,8 +238,9 @@ pub fn policy_set_number(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
-/// Compiles a new draft like [`CompiledSetCache::compile_draft`]. Unknown annotations are errors, which stored sets
-/// may have, and so is a policy about a group that the configuration leaves out: the group would have no members.
+/// Compiles a new draft like [`CompiledSetCache::compile_draft`]. Annotations that are unknown or have an invalid value
+/// are errors, which stored sets may have, and so is a policy about a group that the configuration leaves out: the group
+/// would have no members.
 pub async fn compile_new_draft(
     sets: &CompiledSetCache,
     texts: Vec<PolicyText>,
@@ -252,6 +255,7 @@ pub async fn compile_new_draft(
             deselected_group_policies(&set, identity)
                 .map(|(policy, text)| PolicyError::at_start(&policy.id, &policy.text, text)),
         );
+        errors.extend(annotation_value_errors(&set));
         match errors.is_empty() {
             true => Ok(set),
             false => Err(errors),

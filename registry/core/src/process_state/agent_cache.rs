@@ -42,8 +42,13 @@ pub struct RenderedAgent {
     pub is_public: bool,
     /// The matching policies of the set in force about calling the agent.
     pub invoke_matches: PolicyMatches,
-    /// The matching policies about finding the agent; `None` if none is on a dry run.
-    pub discover_matches: Option<PolicyMatches>,
+    /// The matching policies of the set in force about finding the agent.
+    pub discover_matches: PolicyMatches,
+    /// Whether the agent is on hold, pending, approved, and so on, as lists show it.
+    pub lifecycle: String,
+    pub card_digest: String,
+    /// The URLs by which gateways ask about the agent.
+    pub decidable_urls: Vec<String>,
     /// Whether groups can see the agent while it is restricted.
     pub has_audience: bool,
     /// The account that can see the agent's holds, besides callers who see everything.
@@ -63,8 +68,9 @@ impl RenderedAgent {
 
     fn cache_weight(&self) -> u32 {
         let hold_bytes = self.with_holds.as_ref().map_or(0, |one| one.body.len());
-        let labels: usize = self.visible_to.iter().map(String::len).sum();
-        let bytes = self.without_holds.body.len() + hold_bytes + labels + ENTRY_OVERHEAD_BYTES;
+        let texts = self.visible_to.iter().chain(&self.decidable_urls);
+        let texts: usize = texts.map(String::len).sum();
+        let bytes = self.without_holds.body.len() + hold_bytes + texts + ENTRY_OVERHEAD_BYTES;
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 }
@@ -96,6 +102,12 @@ impl AgentCache {
         let age = uptime.saturating_sub(entry.read_at);
         let young = self.max_age.is_none_or(|oldest| age < oldest);
         young.then_some(entry)
+    }
+
+    /// The entry of an agent, however old it is, for decisions: whatever decides about an agent is changed with an
+    /// event of the agent, which the stamp shows.
+    pub fn get_at_any_age(&self, id: Uuid) -> Option<Arc<RenderedAgent>> {
+        self.entries.get(&id)
     }
 
     pub fn insert(&self, id: Uuid, agent: Arc<RenderedAgent>) {
@@ -130,7 +142,10 @@ mod tests {
     fn agent(read_at: u64, bytes: usize) -> Arc<RenderedAgent> {
         Arc::new(RenderedAgent {
             id: Uuid::nil(),
-            discover_matches: None,
+            discover_matches: PolicyMatches::default(),
+            lifecycle: "approved".into(),
+            card_digest: String::new(),
+            decidable_urls: Vec::new(),
             has_audience: false,
             stamp: AgentCacheStamp {
                 events: 0,
@@ -171,6 +186,7 @@ mod tests {
             assert!(at(5).is_some());
             assert_eq!(at(6).is_none(), ends);
             assert_eq!(at(1_000_000).is_none(), ends);
+            assert!(cache.get_at_any_age(id).is_some());
         }
     }
 }

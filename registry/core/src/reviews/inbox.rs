@@ -7,6 +7,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::{accounts, decisions, domains, ownership, review_notes, reviews};
 use uuid::Uuid;
 
+use crate::agents::hidden_agents::load_hidden_agents;
 use crate::context::AppContext;
 use crate::error::Result;
 use crate::reviews::view::{own_agent_ids, review_views};
@@ -21,6 +22,12 @@ pub async fn load_inbox(context: &AppContext, caller: &Caller) -> Result<Waiting
         reviews: reviews_to_decide(context, account).await?,
         news: load_news(context, account, seen_at.unwrap_or(0)).await?,
         domains: domains_to_prove(context, account, now).await?,
+        hidden: load_hidden_agents(
+            context,
+            &own_agent_ids(context, account.id).await?,
+            account.has_permission(Permission::SeeAll),
+        )
+        .await?,
         seen_at: seen_at.map(Timestamp),
         at: now,
     })

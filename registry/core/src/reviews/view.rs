@@ -51,7 +51,8 @@ pub(super) async fn find_visible_review(
         .ok_or_else(|| AppError::no_review(id))
 }
 
-pub(super) async fn own_agent_ids(context: &AppContext, account: Uuid) -> Result<Vec<Uuid>> {
+/// The agents for which an account is responsible, a bounded number.
+pub async fn own_agent_ids(context: &AppContext, account: Uuid) -> Result<Vec<Uuid>> {
     let candidates = agents::agents_of_account(&context.store, account, MAX_OWN_AGENTS).await?;
     let ids: BTreeSet<i64> = candidates.iter().map(|agent| agent.domain_id).collect();
     let ids: Vec<i64> = ids.into_iter().collect();

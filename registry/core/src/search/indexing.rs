@@ -150,6 +150,22 @@ fn affects_registrants(row: &event::Model) -> bool {
     kinds.into_iter().any(|kind| row.kind == kind)
 }
 
+/// Marks what this process keeps of these agents as stale, and of callers if these events may change any.
+fn mark_changes(context: &AppContext, rows: &[event::Model], agents: &[Uuid]) {
+    context.change_counters.increment(agents);
+    context.hidden_agents.queue_agents(agents);
+    if rows.iter().any(changes_callers) {
+        context.decision_callers.invalidate();
+    }
+}
+
+/// Whether an event may change what callers may do; one that only a later build knows may.
+fn changes_callers(row: &event::Model) -> bool {
+    row.kind
+        .known_value()
+        .is_none_or(EventKind::changes_callers)
+}
+
 struct ChangedAgentRows {
     agents: Vec<Uuid>,
     rows: AgentRows,
@@ -170,8 +186,8 @@ async fn apply_events_to_caches(
     let mut agents: Vec<Uuid> = rows.iter().filter_map(|row| row.agent_id).collect();
     agents.sort_unstable();
     agents.dedup();
-    context.change_counters.increment(&agents);
     follow_age_progress(context, db, &rows).await?;
+    mark_changes(context, &rows, &agents);
     if context
         .policy_sets
         .newest_set()

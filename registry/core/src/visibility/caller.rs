@@ -174,6 +174,19 @@ impl Caller {
         restrict_labels(self.base_labels(), caller_class_restrictions(policies))
     }
 
+    /// The caller's labels without regard to policies.
+    pub fn labels_without_policies(&self) -> Vec<String> {
+        let mut labels = self.base_labels();
+        labels.extend(self.group_labels());
+        let reader = self.account.iter();
+        let reader = reader.filter(|account| account.has_permission(Permission::Read));
+        labels.extend(reader.map(|account| account_audience_label(account.id)));
+        if self.has_permission(Permission::SeeAll) {
+            labels.push(CURATORS_LABEL.to_owned());
+        }
+        labels
+    }
+
     /// The caller's labels: an agent is visible to a caller with one of its labels, unless the policies of this set
     /// restrict it (`a2a_registry_search::sees`). Policies bind neither those who see everything nor owners.
     pub fn labels(&self, policies: &PolicySet) -> Vec<String> {

@@ -115,7 +115,7 @@ pub(super) fn access_text(
         |decision: &PolicyDecision, may: &str| match (&decision.reason, decision.allowed) {
             (_, true) => format!("You may {may} it."),
             (Some(reason), false) => {
-                format!("You may not {may} it. {}", single_line(reason, TEASER))
+                format!("You may not {may} it. {}", single_line(reason, BLOCK))
             }
             (None, false) => format!("You may not {may} it."),
         };
@@ -167,9 +167,10 @@ mod tests {
             allowed: true,
             reason: None,
             policies: Vec::new(),
+            notices: Vec::new(),
             number: 1,
-            agent: Uuid::nil(),
-            card_digest: String::new(),
+            agent: None,
+            card_digest: None,
             decided_at: Timestamp(0),
         };
         assert_eq!(

@@ -187,6 +187,8 @@ pub(super) struct AgentCheck {
 pub(super) struct CheckedAction {
     /// Whether the action is allowed.
     pub allowed: bool,
+    /// Id of the decision, by which it can be looked up for 7 days.
+    pub decision: String,
     pub reason: String,
     /// Policies that determine the decision, for callers with full access; empty for others.
     pub policies: Vec<String>,

@@ -31,6 +31,8 @@ use crate::mcp::tool_result::{NO_AGENT_MESSAGE, tool_success_result};
 /// Maximum number of bytes of a returned card. For longer cards the error names the URL.
 const MAX_CARD_BYTES: usize = 256 * 1024;
 const MAX_VALUE_CHARS: usize = 200;
+/// Maximum number of characters of the reason of a decision, which repeats what policies say.
+const MAX_REASON_CHARS: usize = 1_000;
 
 /// Tools of every registry, in this order. The list is the same for all callers; the results are not.
 pub fn registry_tools() -> &'static [Tool] {
@@ -210,8 +212,8 @@ impl ToolCall<'_> {
         let (discover, invoke) =
             decide_discover_and_invoke(self.context, self.caller, &agent).await?;
         let check = AgentCheck {
-            id: invoke.agent.to_string(),
-            card_digest: invoke.card_digest.clone(),
+            id: invoke.agent.map_or_else(String::new, |id| id.to_string()),
+            card_digest: invoke.card_digest.clone().unwrap_or_default(),
             policy_set: invoke.number,
             discover: to_checked_action(discover, "You see it, so you may find it."),
             invoke: to_checked_action(invoke, "It is listed, and the policies permit it."),
@@ -250,9 +252,11 @@ impl ToolCall<'_> {
 }
 
 fn to_checked_action(decision: PolicyDecision, default_reason: &str) -> CheckedAction {
+    let reason = decision.reason.as_deref().unwrap_or(default_reason);
     CheckedAction {
         allowed: decision.allowed,
-        reason: decision.reason.unwrap_or_else(|| default_reason.to_owned()),
+        decision: decision.id.to_string(),
+        reason: cut(reason, MAX_REASON_CHARS),
         policies: decision.policies,
     }
 }

@@ -269,6 +269,10 @@ impl RequestMeta {
             }
         };
         self.log_server_error(&request, problem);
+        // What fails on the way to the handler is a denial too.
+        let denial = is_gateway_question(&request)
+            .then(|| Problem::new(&problem_kinds::FORBIDDEN, problem.detail_with_pointer()));
+        let problem = denial.as_ref().unwrap_or(problem);
         let page = request
             .app_data::<ErrorPageRenderer>()
             .filter(|_| accepts_media_type(&request, "text/html") && !is_api_path(request.path()));
@@ -322,6 +326,11 @@ impl RequestMeta {
         }
         cors.set_headers(status, headers);
     }
+}
+
+/// Whether a gateway asks whether a call is allowed: it knows 200 and 403 alone.
+fn is_gateway_question(request: &HttpRequest) -> bool {
+    request.method() == Method::GET && request.path() == "/v1/decide"
 }
 
 /// Prevents caching of a response that depends on a session, and sets the new cookie of a rotated session.

@@ -7,7 +7,7 @@ use std::fmt;
 
 use a2a_registry_api::OutcomeProblem;
 use a2a_registry_core::commit::audit_log::AUDIT_LOG;
-use a2a_registry_core::error::{AppError, CredentialRefusal, ErrorKind};
+use a2a_registry_core::error::{AppError, CredentialRefusal, ErrorKind, PolicyDenial};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
@@ -264,10 +264,22 @@ impl From<AppError> for Problem {
             retry_after: error.retry_after,
             internal: error.internal,
             refusal: error.refusal,
+            extension: error.denial.map(|denial| denial_members(*denial)),
             ..ProblemExtras::default()
         };
         problem
     }
+}
+
+/// The members of a refusal by policies: the decision, by which it can be looked up, and what the policies say.
+fn denial_members(denial: PolicyDenial) -> Map<String, Value> {
+    let notices = serde_json::to_value(denial.notices).unwrap_or_default();
+    [
+        ("decision".to_owned(), denial.decision.to_string().into()),
+        ("notices".to_owned(), notices),
+    ]
+    .into_iter()
+    .collect()
 }
 
 #[cfg(test)]

@@ -67,6 +67,7 @@ needed! {
     ReadEvents
     ReadAccounts
     Administer
+    Decide
 }
 
 /// Future of an extractor, ready immediately or after reading the accounts.
@@ -75,7 +76,21 @@ type ExtractorFuture<T> =
 
 /// Bearer token of a request. Rejects an `Authorization` that is not a bearer token, and more than one.
 pub fn bearer_token(request: &HttpRequest) -> Result<Option<&str>, Problem> {
-    let mut lines = request.headers().get_all(header::AUTHORIZATION);
+    bearer_token_in(request, &header::AUTHORIZATION).map_err(|()| {
+        Problem::new(
+            &problem_kinds::UNAUTHENTICATED,
+            "Authorization must be a single bearer token: send it once, as `Authorization: Bearer …`.",
+        )
+        .with_refusal(CredentialRefusal::NoToken)
+    })
+}
+
+/// Bearer token in a header; an error if the header is anything else, or there is more than one.
+pub(crate) fn bearer_token_in<'a>(
+    request: &'a HttpRequest,
+    name: &header::HeaderName,
+) -> Result<Option<&'a str>, ()> {
+    let mut lines = request.headers().get_all(name);
     let Some(line) = lines.next() else {
         return Ok(None);
     };
@@ -86,11 +101,7 @@ pub fn bearer_token(request: &HttpRequest) -> Result<Option<&str>, Problem> {
     });
     match (token, lines.next()) {
         (Some(token), None) => Ok(Some(token)),
-        _ => Err(Problem::new(
-            &problem_kinds::UNAUTHENTICATED,
-            "Authorization must be a single bearer token: send it once, as `Authorization: Bearer …`.",
-        )
-        .with_refusal(CredentialRefusal::NoToken)),
+        _ => Err(()),
     }
 }
 

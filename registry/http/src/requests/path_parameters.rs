@@ -104,6 +104,8 @@ path_parts! {
     TokenId(Uuid) = "token", uuid_schema, |text| parse_path_uuid(&text, AppError::no_token);
     /// Id of the waiver
     WaiverId(Uuid) = "waiver", uuid_schema, |text| parse_path_uuid(&text, AppError::no_waiver);
+    /// Id of the decision
+    DecisionId(Uuid) = "decision", uuid_schema, |text| parse_path_uuid(&text, AppError::no_decision);
     /// Id of the saved search
     SearchId(Uuid) = "search", uuid_schema, |text| parse_path_uuid(&text, AppError::no_saved_search);
 }

@@ -8,7 +8,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 use crate::a2a_agent::{card_routes as own_card, error as a2a_fault};
 use crate::api::accounts::{people, sessions};
 use crate::api::agents::{self, cards};
-use crate::api::policies::{self, waivers};
+use crate::api::policies::{self, decisions, waivers};
 use crate::api::reviews::{self, feeds, writing};
 use crate::api::search::{self, saved as saved_searches};
 use crate::api::{accounts as tokens, collections, domains, events, federation, health, lint};
@@ -141,7 +141,10 @@ fn mount_policies(routes: &mut ServiceConfig<'_>) {
         .service(policies::policy_preview_cancel)
         .service(policies::policies_test)
         .service(policies::policy_dry_run)
-        .service(policies::policy_decide)
+        .service(decisions::gateway_decide)
+        .service(decisions::policy_decide)
+        .service(decisions::policy_decide_batch)
+        .service(decisions::decision_show)
         .service(waivers::waiver_list)
         .service(waivers::waiver_grant)
         .service(waivers::waiver_end);

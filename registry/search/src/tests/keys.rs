@@ -143,3 +143,28 @@ fn all_exact_values_share_a_dictionary() {
     let indexed: Vec<_> = indexed.map(|(field, _)| field).collect();
     assert_eq!(indexed, [fields.keys.field(), fields.text]);
 }
+
+/// A decision has to know all agents of a key, also those that nobody may see.
+#[test]
+fn all_agents_of_a_key_are_found_or_none_is() {
+    let keyed = |number| AgentDocument {
+        lookup_keys: vec![SAME.to_owned()],
+        ..agent(number, "Agent")
+    };
+    let hidden = AgentDocument {
+        visible_to: Vec::new(),
+        ..keyed(2)
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), vec![keyed(1), hidden, agent(3, SAME)]);
+    let mut both = vec![id(1), id(2)];
+    both.sort_unstable();
+    assert_eq!(index.agent_ids_by_key(SAME, 2).unwrap(), Some(both));
+    assert_eq!(index.agent_ids_by_key(SAME, 1).unwrap(), None);
+    assert_eq!(
+        index.agent_ids_by_key("other", 2).unwrap(),
+        Some(Vec::new())
+    );
+    index.apply_changes(Vec::new(), &[id(1)], 2).unwrap();
+    assert_eq!(index.agent_ids_by_key(SAME, 1).unwrap(), Some(vec![id(2)]));
+}

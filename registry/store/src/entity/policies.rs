@@ -1,4 +1,5 @@
-//! Rows: policy sets, waivers, and what policies on a dry run would have changed.
+//! Rows: policy sets, waivers, what policies on a dry run would have changed, decisions that askers can look up, and
+//! agents that policies hide.
 
 /// A policy set, which never changes once it is stored.
 pub mod policy_set {
@@ -107,5 +108,28 @@ pub mod dry_run_change {
         /// Whether it would have allowed what was denied; otherwise it would have denied what was allowed.
         pub allows: bool,
         pub count: i64,
+    }
+}
+
+/// A decision by policies that its asker can look up for a few days.
+pub mod access_decision {
+    table_row! { "access_decisions":
+        /// Identifiers increase with time.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// The account, or the network of a client without one.
+        pub asker: String,
+        pub at: i64,
+        /// The decision as its asker sees it, as JSON.
+        pub record: String,
+    }
+}
+
+/// An agent that policies hide from some callers.
+pub mod hidden_agent {
+    table_row! { "hidden_agents":
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub agent_id: Uuid,
+        pub since: i64,
     }
 }

@@ -1,16 +1,15 @@
-//! Handlers for policy sets and decisions.
+//! Handlers for policy sets.
 
+pub mod decisions;
 pub mod waivers;
 
 use a2a_registry_api::limits::MAX_POLICIES_BODY_BYTES;
 use a2a_registry_api::{
-    DecisionRequest, DryRun, NewPolicies, Policies, PoliciesAccepted, PolicyCaseResults,
-    PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview, PreviewJob,
+    DryRun, NewPolicies, Policies, PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyHistory,
+    PolicyPreview, PreviewJob,
 };
 use a2a_registry_core::paging::PageRequest;
-use a2a_registry_core::policies::{
-    access_decision, dry_run, policy_cases, preview, preview_jobs, sets,
-};
+use a2a_registry_core::policies::{dry_run, policy_cases, preview, preview_jobs, sets};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, HeaderValue};
 use actix_web::{HttpResponse, delete, get, post, put};
@@ -18,7 +17,10 @@ use actix_web::{HttpResponse, delete, get, post, put};
 use crate::answers::conditional_response::IfMatchHeader;
 use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Administer, Anyone, Require, SeeAll};
+use crate::requests::auth::{Administer, Require, SeeAll};
+use crate::requests::body::LimitedJsonBody;
 use crate::requests::body::{JsonBody, LimitedJsonBody};
+use crate::requests::path_parameters::PolicyRef;
 use crate::requests::path_parameters::{PolicyRef, PreviewId};
 use crate::requests::query::Query;
 
@@ -80,22 +82,6 @@ pub async fn policies_put(
 pub async fn policy_history(caller: Require<SeeAll>, page: Query<PageRequest>) -> HandlerResult {
     let history = sets::policy_history(&caller.context, &caller, &page.0).await?;
     response::json_response(StatusCode::OK, &history)
-}
-
-/// Check whether the caller may find or call an agent
-#[utoipa::path(
-    tag = "policies",
-    request_body = DecisionRequest,
-    security((), ("token" = [])),
-    responses(
-        (status = 200, description = "The decision", body = PolicyDecision),
-        (status = 404, description = "The agent is not registered, or the caller may not find it"),
-    )
-)]
-#[post("/v1/decide")]
-pub async fn policy_decide(caller: Anyone, request: JsonBody<DecisionRequest>) -> HandlerResult {
-    let decision = access_decision::decide_access(&caller.context, &caller, &request.0).await?;
-    response::json_response(StatusCode::OK, &decision)
 }
 
 /// Show what a policy set would change

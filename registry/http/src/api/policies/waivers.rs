@@ -6,12 +6,14 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, delete, get, post};
 
 use crate::answers::response::{self, HandlerResult};
-use crate::requests::auth::{Approve, Curate, Require, SeeAll};
+use crate::requests::auth::{Approve, Curate, Read, Require};
 use crate::requests::body::JsonBody;
 use crate::requests::path_parameters::WaiverId;
 use crate::requests::query::Query;
 
 /// List waivers, newest first
+///
+/// Callers who see everything list all of them, others those of their own agents.
 #[utoipa::path(
     tag = "policies",
     params(WaiverQuery),
@@ -21,7 +23,7 @@ use crate::requests::query::Query;
     )
 )]
 #[get("/v1/waivers")]
-pub async fn waiver_list(caller: Require<SeeAll>, query: Query<WaiverQuery>) -> HandlerResult {
+pub async fn waiver_list(caller: Require<Read>, query: Query<WaiverQuery>) -> HandlerResult {
     let list = waivers::waiver_list(&caller.context, &caller, &query.0).await?;
     response::json_response(StatusCode::OK, &list)
 }

@@ -4,7 +4,6 @@
 //! selected interfaces to the script `web/static/console.js` as data, and allows the browser to connect only to their
 //! origins.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use a2a_card::{AgentCard, AuthScheme, Interface, SchemeKind, UNKNOWN_BINDING, auth_requirements};
@@ -17,10 +16,10 @@ use a2a_registry_core::agents::snippet::{
     AgentUrls, build_send_command, route_protocol_label, snippet_supports_route,
 };
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::text::{self, LINE};
+use a2a_registry_core::policies::access_decision;
+use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::signature::SignatureState;
-use a2a_registry_policy::Action;
 use serde_json::{Value, json};
 
 use crate::answers::content_security_policy::CspConnectSource;
@@ -92,16 +91,11 @@ pub(crate) async fn call_denial_reason(
             "The policies cannot be evaluated now, so the agent cannot be called.".to_owned(),
         );
     };
-    let set = context.policy_sets.enforced_set();
-    let waived = BTreeSet::new();
-    let verdict = set.decide(
-        Action::Invoke,
-        &caller.principal(),
-        &entry.invoke_matches,
-        &waived,
-    );
-    (!verdict.allowed)
-        .then(|| "The policies of this registry do not allow you to call this agent.".to_owned())
+    let reason = access_decision::call_denial_reason(context, caller, &entry)?;
+    let reason = text::single_line(&reason, BLOCK);
+    Some(format!(
+        "The policies of this registry do not allow you to call this agent. {reason}"
+    ))
 }
 
 impl ConsoleView {

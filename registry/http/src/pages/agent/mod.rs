@@ -78,6 +78,8 @@ pub(crate) struct AgentPage {
     background: AgentPageExtras,
     report: Option<ReportContactView>,
     governed: Option<AgentPoliciesView>,
+    /// From whom policies hide the agent, for its owner and callers with full access.
+    hidden: Option<String>,
 }
 
 struct AssumedUrlView {
@@ -212,6 +214,10 @@ impl AgentPage {
             report: ReportContactView::new(&config.crawler.contact, &summary.links.page),
             governed,
             background,
+            hidden: agent
+                .hidden_from
+                .as_ref()
+                .map(|hidden| text::single_line(&hidden.sentence(), BLOCK)),
             agent,
         }
     }

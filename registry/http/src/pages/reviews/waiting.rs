@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use a2a_registry_api::{Seen, Waiting};
+use a2a_registry_api::{HiddenAgent, Seen, Waiting};
 use a2a_registry_core::agents::agent_names::{AgentNameView, load_agent_names};
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::reviews::inbox::{load_inbox, mark_news_read};
@@ -43,8 +43,9 @@ impl FormFields for MarkNewsReadForm {}
 pub(crate) async fn show_inbox(visitor: PermittedVisitor<Read>) -> HandlerResult {
     let waiting = load_inbox(&visitor.context, &visitor.caller).await?;
     let frame = Frame::for_visitor(&visitor.context.config(), "waiting", &visitor);
-    let agents = waiting.news.iter().map(|news| news.agent).collect();
-    let names = load_agent_names(&visitor.context, agents).await?;
+    let news = waiting.news.iter().map(|news| news.agent);
+    let agents = news.chain(waiting.hidden.iter().map(|hidden| hidden.agent));
+    let names = load_agent_names(&visitor.context, agents.collect()).await?;
     let page = InboxPage {
         frame,
         now: waiting.at,
@@ -66,6 +67,10 @@ pub(crate) async fn submit_mark_news_read(
 impl InboxPage {
     fn agent_name(&self, agent: &Uuid) -> String {
         AgentNameView::new(*agent, &self.names).name
+    }
+
+    fn hidden_sentence(&self, hidden: &HiddenAgent) -> String {
+        text::single_line(&hidden.hidden_from.sentence(), BLOCK)
     }
 }
 

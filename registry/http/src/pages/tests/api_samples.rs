@@ -60,6 +60,8 @@ pub fn waiting(text: &str) -> Value {
         "reviews": [review(text)],
         "news": [{"kind": text, "agent": ID, "review": null, "by": text, "text": text, "at": AT}],
         "domains": [{"domain": text, "expires": AT}],
+        "hidden": [{"agent": ID, "since": AT, "hidden_from": {"callers": 3, "of_callers": 7, "truncated": true,
+            "anonymous": true, "groups": [text], "policies": [text]}}],
         "seen_at": null, "at": AT,
     })
 }

@@ -1,0 +1,260 @@
+//! From whom policies hide an agent that they could see otherwise.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use a2a_registry_api::HiddenFrom;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_policy::{Action, Effect, PolicyMatches, PolicyMode, PolicySet, PrincipalScope};
+use a2a_registry_search::is_visible_to;
+use uuid::Uuid;
+
+use crate::accounts::subject_callers::{
+    KnownCallers, load_account_caller, load_group_caller, load_known_callers,
+};
+use crate::agents::policy_attributes::action_policy_matches;
+use crate::agents::records::AgentRecord;
+use crate::context::AppContext;
+use crate::error::{AppError, Result};
+use crate::visibility::caller::Caller;
+
+/// Maximum number of accounts that are counted.
+pub const MAX_COUNTED_ACCOUNTS: usize = 10_000;
+/// Maximum number of kinds of callers that are told apart to notice that an agent is hidden.
+const MAX_CALLER_KINDS: usize = 100;
+/// Maximum number of policies that are named.
+const MAX_NAMED_POLICIES: usize = 20;
+
+/// Whether the policies that match an agent may hide it from anybody: without that there is nothing to count.
+pub fn may_be_hidden_by_policies(set: &PolicySet, matches: &PolicyMatches) -> bool {
+    let mut is_permitted_to_everybody = false;
+    for (index, policy) in set.policies_for_action(Action::Discover) {
+        let has_failed = matches.failed.contains(&index);
+        let is_matching = matches.matching.contains(&index);
+        if policy.mode != PolicyMode::Enforce || !(has_failed || is_matching) {
+            continue;
+        }
+        match policy.effect {
+            Effect::Permit if !has_failed => {
+                is_permitted_to_everybody |= policy.scope == PrincipalScope::Everybody;
+            }
+            _ => return true,
+        }
+    }
+    !is_permitted_to_everybody
+}
+
+/// Counts from whom policies hide a listed agent; `None` if from nobody. The names of policies are for callers who see
+/// everything.
+pub async fn count_hidden_from(
+    context: &AppContext,
+    caller: &Caller,
+    record: &AgentRecord,
+) -> Result<Option<HiddenFrom>> {
+    if !is_possibly_hidden(context, record) {
+        return Ok(None);
+    }
+    let known = load_known_callers(&context.store, MAX_COUNTED_ACCOUNTS).await?;
+    let sees_policies = caller.has_permission(Permission::SeeAll);
+    count_among(context, &Arc::new(known), sees_policies, record).await
+}
+
+/// Whether policies may hide an agent that is listed.
+pub fn is_possibly_hidden(context: &AppContext, record: &AgentRecord) -> bool {
+    let set = context.policy_sets.enforced_set();
+    record.is_listed()
+        && may_be_hidden_by_policies(
+            &set,
+            &action_policy_matches(context, record, Action::Discover),
+        )
+}
+
+/// Counts from whom of these callers policies hide an agent.
+pub async fn count_among(
+    context: &AppContext,
+    known: &Arc<KnownCallers>,
+    sees_policies: bool,
+    record: &AgentRecord,
+) -> Result<Option<HiddenFrom>> {
+    let hiding = AgentHiding::new(context, record, sees_policies);
+    let known = Arc::clone(known);
+    // Thousands of accounts take some milliseconds.
+    tokio::task::spawn_blocking(move || hiding.count(&known))
+        .await
+        .map_err(|error| AppError::internal(format!("a count of callers was aborted: {error}")))
+}
+
+/// The kinds of callers for whom policies may decide differently: clients without a token, accounts that no policy
+/// names, and the groups and accounts that policies about finding agents name, each alone.
+pub async fn load_caller_kinds(context: &AppContext, set: &PolicySet) -> Result<Vec<Caller>> {
+    let mut named = BTreeSet::new();
+    for (_, policy) in set.policies_for_action(Action::Discover) {
+        policy.scope.collect_named(&mut named);
+    }
+    let mut kinds = vec![
+        Caller::default(),
+        load_group_caller(&context.store, &[]).await?,
+    ];
+    for scope in named {
+        match scope {
+            _ if kinds.len() >= MAX_CALLER_KINDS => break,
+            PrincipalScope::Group(group) => {
+                let groups = std::slice::from_ref(group);
+                kinds.push(load_group_caller(&context.store, groups).await?);
+            }
+            PrincipalScope::Account(name) => {
+                kinds.extend(load_account_caller(context, name).await?);
+            }
+            _ => {}
+        }
+    }
+    Ok(kinds)
+}
+
+/// Whether policies hide a listed agent from one of these kinds of callers.
+pub fn is_hidden_from_any(context: &AppContext, record: &AgentRecord, kinds: &[Caller]) -> bool {
+    if !is_possibly_hidden(context, record) {
+        return false;
+    }
+    let hiding = AgentHiding::new(context, record, false);
+    let mut kinds = kinds.iter();
+    kinds.any(|kind| {
+        !kind.has_permission(Permission::SeeAll)
+            && hiding.is_hidden_from(kind, &mut BTreeSet::new()) == Some(true)
+    })
+}
+
+/// What decides who finds an agent.
+struct AgentHiding {
+    set: Arc<PolicySet>,
+    matches: PolicyMatches,
+    /// The labels of callers who may see it, policies aside.
+    audience: Vec<String>,
+    owner: Option<Uuid>,
+    sees_policies: bool,
+}
+
+impl AgentHiding {
+    fn new(context: &AppContext, record: &AgentRecord, sees_policies: bool) -> Self {
+        Self {
+            set: context.policy_sets.enforced_set(),
+            matches: action_policy_matches(context, record, Action::Discover),
+            audience: record.audience_labels(),
+            owner: record.responsible_account(),
+            sees_policies,
+        }
+    }
+
+    fn count(&self, known: &KnownCallers) -> Option<HiddenFrom> {
+        let mut policies = BTreeSet::new();
+        let mut hidden = HiddenFrom {
+            callers: 0,
+            of_callers: 0,
+            truncated: known.truncated,
+            anonymous: self.is_hidden_from(&Caller::default(), &mut policies) == Some(true),
+            groups: Vec::new(),
+            policies: Vec::new(),
+        };
+        for caller in &known.callers {
+            let id = caller.account.as_ref().map(|account| account.id);
+            if caller.has_permission(Permission::SeeAll) || id == self.owner {
+                continue;
+            }
+            let Some(is_hidden) = self.is_hidden_from(caller, &mut policies) else {
+                continue;
+            };
+            hidden.of_callers += 1;
+            hidden.callers += u64::from(is_hidden);
+        }
+        hidden.groups = self.hidden_groups(known, &mut policies);
+        if self.sees_policies {
+            hidden.policies = policies.into_iter().take(MAX_NAMED_POLICIES).collect();
+        }
+        let is_hidden = hidden.callers > 0 || hidden.anonymous || !hidden.groups.is_empty();
+        is_hidden.then_some(hidden)
+    }
+
+    /// Whether policies hide the agent from a caller; `None` if the caller does not see it anyway.
+    fn is_hidden_from(&self, caller: &Caller, policies: &mut BTreeSet<String>) -> Option<bool> {
+        if !is_visible_to(&caller.labels_without_policies(), &self.audience) {
+            return None;
+        }
+        let no_waivers = BTreeSet::new();
+        let principal = caller.principal();
+        let decision = self
+            .set
+            .decide(Action::Discover, &principal, &self.matches, &no_waivers);
+        if !decision.allowed {
+            policies.extend(decision.policies);
+        }
+        Some(!decision.allowed)
+    }
+
+    /// The groups of the owner whose members do not find the agent.
+    fn hidden_groups(&self, known: &KnownCallers, policies: &mut BTreeSet<String>) -> Vec<String> {
+        let mut accounts = known
+            .callers
+            .iter()
+            .filter_map(|caller| caller.account.as_ref());
+        let owner = accounts.find(|account| Some(account.id) == self.owner);
+        let Some(owner) = owner else {
+            return Vec::new();
+        };
+        let member = |index: usize| {
+            let mut member = owner.clone();
+            member.id = Uuid::nil();
+            member.name = String::new();
+            member.groups = owner.groups.get(index).copied().into_iter().collect();
+            member.group_names = owner.group_names.get(index).cloned().into_iter().collect();
+            Caller {
+                account: Some(member),
+                network: None,
+            }
+        };
+        let names = owner.group_names.iter().enumerate();
+        let hidden =
+            names.filter(|(index, _)| self.is_hidden_from(&member(*index), policies) == Some(true));
+        hidden.map(|(_, name)| name.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use a2a_registry_policy::{AgentAttributes, PolicyText};
+
+    use super::*;
+
+    #[test]
+    fn an_agent_that_everybody_may_find_is_not_counted() {
+        let may_be_hidden = |texts: &[&str]| {
+            let texts: Vec<PolicyText> = (0..)
+                .zip(texts)
+                .map(|(number, text): (u32, _)| PolicyText {
+                    id: format!("p{number}"),
+                    text: (*text).to_owned(),
+                })
+                .collect();
+            let set = PolicySet::compile(1, &texts).unwrap();
+            let matches = set.match_agent(Action::Discover, &AgentAttributes::default());
+            may_be_hidden_by_policies(&set, &matches)
+        };
+        let open = "permit (principal, action, resource);";
+        let for_team = "permit (principal in Group::\"team\", action, resource);";
+        let matching =
+            "forbid (principal in Group::\"team\", action, resource) when { resource.trust < 1 };";
+        let other = "forbid (principal, action, resource) when { resource.trust > 1 };";
+        let failing = "permit (principal, action, resource) when { resource.trust - 1 - 9223372036854775807 - 1 < 0 };";
+        assert!(!may_be_hidden(&[open]));
+        assert!(!may_be_hidden(&[open, for_team, other]));
+        assert!(!may_be_hidden(&[
+            open,
+            &format!("@mode(\"dry_run\") {matching}")
+        ]));
+        assert!(may_be_hidden(&[]));
+        assert!(may_be_hidden(&[for_team]));
+        assert!(may_be_hidden(&[open, matching]));
+        // A policy that cannot be evaluated forbids.
+        assert!(may_be_hidden(&[open, failing]));
+    }
+}
