@@ -379,6 +379,8 @@ async fn load_waivers_by_agent(
         by_agent.entry(row.agent_id).or_default().push(row);
     }
     Ok(by_agent)
+}
+
 /// The zones that prove these domains for their owners, by domain.
 async fn load_proved_zones(
     db: &impl Executor,
