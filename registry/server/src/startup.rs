@@ -52,8 +52,8 @@ use a2a_registry_store::{
 use data_encoding::BASE64;
 
 use crate::group_selection::check_no_deselected_groups;
-use crate::urn_authority::check_urn_authority;
 use crate::secrets_key::load_secrets_key;
+use crate::urn_authority::check_urn_authority;
 
 /// Environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN_VAR: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";

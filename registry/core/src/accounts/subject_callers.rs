@@ -89,7 +89,9 @@ pub async fn load_account_caller(context: &AppContext, name: &str) -> Result<Sub
 pub async fn load_group_caller(db: &impl Executor, names: &[String]) -> Result<Caller> {
     let mut ids = Vec::new();
     for name in names {
-        let (origin, short_name) = name.split_once('#').unwrap_or((ADMIN_ORIGIN, name.as_str()));
+        let (origin, short_name) = name
+            .split_once('#')
+            .unwrap_or((ADMIN_ORIGIN, name.as_str()));
         let group = groups::group_by_name(db, origin, short_name).await?;
         ids.extend(group.map(|group| group.id));
     }
