@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::accounts::subject_callers::load_known_callers;
 use crate::agents::policy_hiding::{
-    MAX_COUNTED_ACCOUNTS, count_among, is_hidden_from_any, load_caller_kinds,
+    AgentHiding, MAX_COUNTED_ACCOUNTS, is_hidden_from_any, load_caller_kinds,
 };
 use crate::agents::records::load_agent_records;
 use crate::commit::change_set::ChangeSet;
@@ -91,7 +91,7 @@ pub async fn update_hidden_agents(
 /// Checks all agents, unless another process has done so or does so now; returns whether it is done.
 async fn check_all_agents(
     context: &AppContext,
-    set: &PolicySet,
+    set: &Arc<PolicySet>,
     is_cancelled: impl Fn() -> bool,
 ) -> Result<bool> {
     match begin_check(context, set.number()).await? {
@@ -110,7 +110,7 @@ async fn check_all_agents(
             return end_check(context, set.number()).await;
         };
         after = Some(last.id);
-        check_batch(context, set.number(), rows, &kinds).await?;
+        check_batch(context, set, rows, &kinds).await?;
         if is_cancelled() {
             return Ok(false);
         }
@@ -169,31 +169,31 @@ async fn end_check(context: &AppContext, set: u64) -> Result<bool> {
     Ok(true)
 }
 
-async fn check_agents(context: &AppContext, set: &PolicySet, ids: &[Uuid]) -> Result<()> {
+async fn check_agents(context: &AppContext, set: &Arc<PolicySet>, ids: &[Uuid]) -> Result<()> {
     let kinds = load_caller_kinds(context, set).await?;
     for some in ids.chunks(BATCH_SIZE) {
         let rows = agents::agents_by_ids(&context.store, some).await?;
-        check_batch(context, set.number(), rows, &kinds).await?;
+        check_batch(context, set, rows, &kinds).await?;
     }
     Ok(())
 }
 
 async fn check_batch(
     context: &AppContext,
-    set: u64,
+    set: &Arc<PolicySet>,
     rows: Vec<agent::Model>,
     kinds: &[Caller],
 ) -> Result<()> {
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
     let mut hidden = BTreeSet::new();
     for record in load_agent_records(&context.store, rows).await? {
-        if is_hidden_from_any(context, &record, kinds) {
+        if is_hidden_from_any(context, set, &record, kinds) {
             hidden.insert(record.agent.id);
         }
         // An evaluation takes up to a millisecond.
         tokio::task::yield_now().await;
     }
-    store_hidden_agents(context, set, &ids, &hidden).await
+    store_hidden_agents(context, set.number(), &ids, &hidden).await
 }
 
 /// Stores which of these agents are hidden, with an event for each change. The events do not name the agents as
@@ -262,11 +262,16 @@ pub async fn load_hidden_agents(
     let records = load_agent_records(&context.store, agents).await?;
     let known = load_known_callers(&context.store, MAX_COUNTED_ACCOUNTS).await?;
     let known = Arc::new(known);
+    let set = context.policy_sets.enforced_set();
     let mut hidden = Vec::new();
     for row in rows {
         let record = records.iter().find(|one| one.agent.id == row.agent_id);
-        let Some(record) = record else { continue };
-        if let Some(hidden_from) = count_among(context, &known, sees_policies, record).await? {
+        let hiding = record.and_then(|record| AgentHiding::new(context, &set, record));
+        let Some(hiding) = hiding else { continue };
+        if let Some(hidden_from) = hiding
+            .count_among(Arc::clone(&known), sees_policies)
+            .await?
+        {
             hidden.push(HiddenAgent {
                 agent: row.agent_id,
                 since: Timestamp(row.since),

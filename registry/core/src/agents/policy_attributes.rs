@@ -135,17 +135,17 @@ pub fn is_visibility_policy_free(context: &AppContext) -> bool {
         .all(|set| is_unrestricted_policy_set(&set))
 }
 
-/// The policies of the current set that match doing this with an agent, without waived forbid policies.
+/// The policies of a set that match doing this with an agent, without waived forbid policies.
 pub fn action_policy_matches(
     context: &AppContext,
+    set: &PolicySet,
     record: &AgentRecord,
     action: Action,
 ) -> PolicyMatches {
-    let set = context.policy_sets.enforced_set();
     let mut matches = match set.is_independent_of_resource(action) {
         true => set.match_agent(action, &AgentAttributes::default()),
         false => set.match_agent(action, &agent_attributes(context, record)),
     };
-    matches.remove_waived(&waived_forbid_indices(context, record, &set));
+    matches.remove_waived(&waived_forbid_indices(context, record, set));
     matches
 }

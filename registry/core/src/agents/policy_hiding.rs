@@ -1,6 +1,6 @@
 //! From whom policies hide an agent that they could see otherwise.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use a2a_registry_api::HiddenFrom;
@@ -16,7 +16,7 @@ use crate::agents::policy_attributes::action_policy_matches;
 use crate::agents::records::AgentRecord;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::visibility::caller::Caller;
+use crate::visibility::caller::{Caller, account_audience_label};
 
 /// Maximum number of accounts that are counted.
 pub const MAX_COUNTED_ACCOUNTS: usize = 10_000;
@@ -51,56 +51,40 @@ pub async fn count_hidden_from(
     caller: &Caller,
     record: &AgentRecord,
 ) -> Result<Option<HiddenFrom>> {
-    if !is_possibly_hidden(context, record) {
+    let set = context.policy_sets.enforced_set();
+    let Some(hiding) = AgentHiding::new(context, &set, record) else {
         return Ok(None);
-    }
+    };
     let known = load_known_callers(&context.store, MAX_COUNTED_ACCOUNTS).await?;
     let sees_policies = caller.has_permission(Permission::SeeAll);
-    count_among(context, &Arc::new(known), sees_policies, record).await
+    hiding.count_among(Arc::new(known), sees_policies).await
 }
 
-/// Whether policies may hide an agent that is listed.
-pub fn is_possibly_hidden(context: &AppContext, record: &AgentRecord) -> bool {
-    let set = context.policy_sets.enforced_set();
-    record.is_listed()
-        && may_be_hidden_by_policies(
-            &set,
-            &action_policy_matches(context, record, Action::Discover),
-        )
-}
-
-/// Counts from whom of these callers policies hide an agent.
-pub async fn count_among(
-    context: &AppContext,
-    known: &Arc<KnownCallers>,
-    sees_policies: bool,
-    record: &AgentRecord,
-) -> Result<Option<HiddenFrom>> {
-    let hiding = AgentHiding::new(context, record, sees_policies);
-    let known = Arc::clone(known);
-    // Thousands of accounts take some milliseconds.
-    tokio::task::spawn_blocking(move || hiding.count(&known))
-        .await
-        .map_err(|error| AppError::internal(format!("a count of callers was aborted: {error}")))
+/// The accounts and groups that enforced policies about finding agents name.
+fn named_principals(set: &PolicySet) -> BTreeSet<&PrincipalScope> {
+    let mut named = BTreeSet::new();
+    for (_, policy) in set.policies_for_action(Action::Discover) {
+        if policy.mode == PolicyMode::Enforce {
+            policy.scope.collect_named(&mut named);
+        }
+    }
+    named
 }
 
 /// The kinds of callers for whom policies may decide differently: clients without a token, accounts that no policy
-/// names, and the groups and accounts that policies about finding agents name, each alone.
+/// names, and the groups and accounts that policies about finding agents name, each alone, and all groups together.
 pub async fn load_caller_kinds(context: &AppContext, set: &PolicySet) -> Result<Vec<Caller>> {
-    let mut named = BTreeSet::new();
-    for (_, policy) in set.policies_for_action(Action::Discover) {
-        policy.scope.collect_named(&mut named);
-    }
     let mut kinds = vec![
         Caller::default(),
         load_group_caller(&context.store, &[]).await?,
     ];
-    for scope in named {
+    let mut groups = Vec::new();
+    for scope in named_principals(set).into_iter().take(MAX_CALLER_KINDS) {
         match scope {
-            _ if kinds.len() >= MAX_CALLER_KINDS => break,
             PrincipalScope::Group(group) => {
-                let groups = std::slice::from_ref(group);
-                kinds.push(load_group_caller(&context.store, groups).await?);
+                groups.push(group.clone());
+                let own = std::slice::from_ref(group);
+                kinds.push(load_group_caller(&context.store, own).await?);
             }
             PrincipalScope::Account(name) => {
                 kinds.extend(load_account_caller(context, name).await?);
@@ -108,44 +92,63 @@ pub async fn load_caller_kinds(context: &AppContext, set: &PolicySet) -> Result<
             _ => {}
         }
     }
+    if groups.len() > 1 {
+        kinds.push(load_group_caller(&context.store, &groups).await?);
+    }
     Ok(kinds)
 }
 
-/// Whether policies hide a listed agent from one of these kinds of callers.
-pub fn is_hidden_from_any(context: &AppContext, record: &AgentRecord, kinds: &[Caller]) -> bool {
-    if !is_possibly_hidden(context, record) {
+/// Whether policies of a set hide a listed agent from one of these kinds of callers.
+pub fn is_hidden_from_any(
+    context: &AppContext,
+    set: &Arc<PolicySet>,
+    record: &AgentRecord,
+    kinds: &[Caller],
+) -> bool {
+    let Some(hiding) = AgentHiding::new(context, set, record) else {
         return false;
-    }
-    let hiding = AgentHiding::new(context, record, false);
-    let mut kinds = kinds.iter();
-    kinds.any(|kind| {
-        !kind.has_permission(Permission::SeeAll)
-            && hiding.is_hidden_from(kind, &mut BTreeSet::new()) == Some(true)
-    })
+    };
+    let mut bound = kinds.iter().filter(|kind| hiding.is_bound(kind));
+    bound.any(|kind| hiding.is_hidden_from(kind, &mut BTreeSet::new()) == Some(true))
 }
 
 /// What decides who finds an agent.
-struct AgentHiding {
+pub struct AgentHiding {
     set: Arc<PolicySet>,
     matches: PolicyMatches,
     /// The labels of callers who may see it, policies aside.
     audience: Vec<String>,
     owner: Option<Uuid>,
-    sees_policies: bool,
 }
 
 impl AgentHiding {
-    fn new(context: &AppContext, record: &AgentRecord, sees_policies: bool) -> Self {
-        Self {
-            set: context.policy_sets.enforced_set(),
-            matches: action_policy_matches(context, record, Action::Discover),
+    /// `None` for an agent that policies hide from nobody, or that is not listed.
+    pub fn new(context: &AppContext, set: &Arc<PolicySet>, record: &AgentRecord) -> Option<Self> {
+        if !record.is_listed() {
+            return None;
+        }
+        let matches = action_policy_matches(context, set, record, Action::Discover);
+        may_be_hidden_by_policies(set, &matches).then(|| Self {
+            set: Arc::clone(set),
+            matches,
             audience: record.audience_labels(),
             owner: record.responsible_account(),
-            sees_policies,
-        }
+        })
     }
 
-    fn count(&self, known: &KnownCallers) -> Option<HiddenFrom> {
+    /// Counts from whom of these callers policies hide the agent; `None` if from nobody.
+    pub async fn count_among(
+        self,
+        known: Arc<KnownCallers>,
+        sees_policies: bool,
+    ) -> Result<Option<HiddenFrom>> {
+        // Thousands of accounts take some milliseconds.
+        tokio::task::spawn_blocking(move || self.count(&known, sees_policies))
+            .await
+            .map_err(|error| AppError::internal(format!("a count of callers was aborted: {error}")))
+    }
+
+    fn count(&self, known: &KnownCallers, sees_policies: bool) -> Option<HiddenFrom> {
         let mut policies = BTreeSet::new();
         let mut hidden = HiddenFrom {
             callers: 0,
@@ -155,23 +158,38 @@ impl AgentHiding {
             groups: Vec::new(),
             policies: Vec::new(),
         };
-        for caller in &known.callers {
-            let id = caller.account.as_ref().map(|account| account.id);
-            if caller.has_permission(Permission::SeeAll) || id == self.owner {
-                continue;
-            }
-            let Some(is_hidden) = self.is_hidden_from(caller, &mut policies) else {
+        let named = named_principals(&self.set);
+        // Accounts with the same groups are decided once, unless a policy or the audience has one of them alone.
+        let mut decided = HashMap::new();
+        for caller in known.callers.iter().filter(|caller| self.is_bound(caller)) {
+            let Some(account) = &caller.account else {
                 continue;
             };
-            hidden.of_callers += 1;
-            hidden.callers += u64::from(is_hidden);
+            let is_alone = named.contains(&PrincipalScope::Account(account.name.clone()))
+                || self.audience.contains(&account_audience_label(account.id));
+            let kind = (
+                is_alone.then_some(account.id),
+                caller.has_permission(Permission::Read),
+                &account.group_names,
+            );
+            let is_hidden = decided
+                .entry(kind)
+                .or_insert_with(|| self.is_hidden_from(caller, &mut policies));
+            hidden.of_callers += u64::from(is_hidden.is_some());
+            hidden.callers += u64::from(*is_hidden == Some(true));
         }
         hidden.groups = self.hidden_groups(known, &mut policies);
-        if self.sees_policies {
+        if sees_policies {
             hidden.policies = policies.into_iter().take(MAX_NAMED_POLICIES).collect();
         }
         let is_hidden = hidden.callers > 0 || hidden.anonymous || !hidden.groups.is_empty();
         is_hidden.then_some(hidden)
+    }
+
+    /// Whether policies bind a caller: they bind neither those who see everything nor the owner.
+    fn is_bound(&self, caller: &Caller) -> bool {
+        let id = caller.account.as_ref().map(|account| account.id);
+        !caller.has_permission(Permission::SeeAll) && (id.is_none() || id != self.owner)
     }
 
     /// Whether policies hide the agent from a caller; `None` if the caller does not see it anyway.

@@ -247,6 +247,7 @@ impl PolicyRecordRows {
             waivers: load_waivers_by_agent(db, ids).await?,
             domains,
             has_cards: with_cards,
+            zones: HashMap::new(),
             holds: HashMap::new(),
             sources: HashMap::new(),
             registrants: HashMap::new(),
@@ -254,8 +255,8 @@ impl PolicyRecordRows {
         Ok(Self { agents, related })
     }
 
-    /// The records of the agents, without holds, sources and their registrants, which policies cannot use. Reading
-    /// many cards takes long, so this belongs on a thread that does not serve requests.
+    /// The records of the agents, without holds, proved zones, sources and their registrants, which policies cannot
+    /// use. Reading many cards takes long, so this belongs on a thread that does not serve requests.
     pub fn into_records(self) -> impl Iterator<Item = AgentRecord> {
         let Self {
             agents,

@@ -161,8 +161,8 @@ async fn load_rendered_agent(
         // Either the stamp belongs to these policies, or the entry is already stale.
         is_public: is_visible_to(&Caller::default().labels(&policies), &visible_to),
         visible_to,
-        invoke_matches: action_policy_matches(context, &record, Action::Invoke),
-        discover_matches: action_policy_matches(context, &record, Action::Discover),
+        invoke_matches: action_policy_matches(context, &policies, &record, Action::Invoke),
+        discover_matches: action_policy_matches(context, &policies, &record, Action::Discover),
         lifecycle: view.hit.summary.lifecycle.to_string(),
         card_digest: view.hit.summary.card_digest.clone(),
         decidable_urls: decidable_urls(&record),

@@ -61,6 +61,11 @@ pub async fn apply_check_result(
         update_domain_ownership(context, write, change_set, row, followers, actor).await?;
     if changes.reach_changed && !changed {
         update_domain_coverage(context, write, change_set, row).await?;
+        // By which URLs gateways may ask about them, every process has in memory and in its index.
+        for agent in agents::live_agents_by_domain(write, &[row.id]).await? {
+            let data = json!({"domain_reach": true});
+            change_set.add_agent_event(EventKind::AgentUpdated, agent.id, SYSTEM_ACTOR, data);
+        }
     }
     Ok(changes.reach_changed)
 }

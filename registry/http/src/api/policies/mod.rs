@@ -16,11 +16,8 @@ use actix_web::{HttpResponse, delete, get, post, put};
 
 use crate::answers::conditional_response::IfMatchHeader;
 use crate::answers::response::{self, HandlerResult};
-use crate::requests::auth::{Administer, Anyone, Require, SeeAll};
 use crate::requests::auth::{Administer, Require, SeeAll};
 use crate::requests::body::LimitedJsonBody;
-use crate::requests::body::{JsonBody, LimitedJsonBody};
-use crate::requests::path_parameters::PolicyRef;
 use crate::requests::path_parameters::{PolicyRef, PreviewId};
 use crate::requests::query::Query;
 
