@@ -8,6 +8,7 @@ use a2a_registry_api::{
 use a2a_registry_core::accounts::authentication::{authenticate_cached_token, authenticate_token};
 use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::agents::hidden_agents::update_hidden_agents;
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::decision_log::job::write_pending_decisions;
@@ -21,7 +22,6 @@ use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::events::list::event_list;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::policies::access_decision::decide_access;
-use a2a_registry_core::policies::policy_job::run_policy_job_once;
 use a2a_registry_core::policies::subject_decisions::{MAX_QUESTIONS, decide_batch};
 use a2a_registry_core::policies::waivers::{WaiverQuery, waiver_grant, waiver_list};
 use a2a_registry_core::precondition::IfMatch;
@@ -280,6 +280,7 @@ async fn decisions_are_bounded_and_end(url: &str) {
     let count = u128::from(MAX_DECISIONS_OF_ACCOUNT) + 1;
     let mut rows: Vec<_> = (1..=count).map(|number| row(number, "account:a")).collect();
     rows.push(row(count + 1, "account:b"));
+    rows.extend([row(count + 2, "network:x"), row(count + 3, "network:y")]);
     let write = registry.app.store.begin_write().await.unwrap();
     write.insert_access_decisions(rows).await.unwrap();
     write
@@ -294,15 +295,19 @@ async fn decisions_are_bounded_and_end(url: &str) {
     assert!(!is_kept(1).await && is_kept(2).await && is_kept(count).await);
     assert!(is_kept(count + 1).await, "others keep theirs");
     let write = registry.app.store.begin_write().await.unwrap();
-    let kept_rows = u64::try_from(count).unwrap() - 1;
+    let kept_rows = u64::try_from(count).unwrap();
     write
-        .delete_old_access_decisions(registry.app.now().0, kept_rows)
+        .delete_old_access_decisions(registry.app.now().0, kept_rows, ("network:", 1))
         .await
         .unwrap();
     write.commit().await.unwrap();
     assert!(
         !is_kept(2).await && is_kept(3).await,
         "all together have a bound"
+    );
+    assert!(
+        !is_kept(count + 2).await && is_kept(count + 3).await,
+        "strangers have a share"
     );
     assert!(MAX_DECISIONS > MAX_DECISIONS_OF_ACCOUNT);
 
@@ -606,7 +611,7 @@ async fn an_owner_learns_from_whom_its_agent_is_hidden(url: &str) {
     };
     let assert_events = async |kinds: &[&str]| {
         for _ in 0..2 {
-            run_policy_job_once(&registry.app, || false).await.unwrap();
+            update_hidden_agents(&registry.app, || false).await.unwrap();
         }
         let page = PageRequest {
             page_size: Some(100),

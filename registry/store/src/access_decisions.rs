@@ -47,15 +47,25 @@ impl WriteTransaction {
         self.delete_rows(beyond).await
     }
 
-    /// Deletes decisions from before this time, and the oldest ones beyond this many.
+    /// Deletes decisions from before this time, and the oldest ones beyond this many, and those beyond a share of them
+    /// of askers whose key begins like this.
     pub async fn delete_old_access_decisions(
         &self,
         before: i64,
         max_rows: u64,
+        (asker_prefix, max_share): (&str, u64),
     ) -> Result<(), StoreError> {
         use access_decision::Column;
         let old = access_decision::Entity::delete_many().filter(Column::At.lt(before));
         self.delete_rows(old).await?;
+        let is_of_share = Column::Asker.starts_with(asker_prefix);
+        let share = access_decision::Entity::find().filter(is_of_share.clone());
+        if let Some(first_beyond) = self.decision_id_at(share, max_share).await? {
+            let beyond = access_decision::Entity::delete_many()
+                .filter(is_of_share)
+                .filter(Column::Id.lte(first_beyond));
+            self.delete_rows(beyond).await?;
+        }
         let all = access_decision::Entity::find();
         let Some(first_beyond) = self.decision_id_at(all, max_rows).await? else {
             return Ok(());

@@ -24,6 +24,10 @@ pub const DECISION_RETENTION: i64 = 7 * DAY;
 pub const MAX_DECISIONS_OF_ACCOUNT: u64 = 10_000;
 /// Maximum number of stored decisions of one network without an account.
 pub const MAX_DECISIONS_OF_NETWORK: u64 = 100;
+/// Maximum number of stored decisions of all networks, so that strangers do not displace those of accounts.
+pub const MAX_DECISIONS_OF_NETWORKS: u64 = 100_000;
+/// The beginning of an asker that is a network.
+pub const NETWORK_ASKER_PREFIX: &str = "network:";
 /// Maximum number of stored decisions, to which they are cut every hour.
 pub const MAX_DECISIONS: u64 = 1_000_000;
 /// Maximum number of characters of a resource or a subject in a record.
@@ -45,8 +49,8 @@ pub struct DecisionFacts {
 pub fn decision_asker(caller: &Caller) -> String {
     match caller.key() {
         CallerKey::Account(id) => account_asker(id),
-        CallerKey::Network(Some(network)) => format!("network:{network}"),
-        CallerKey::Network(None) => "network:".to_owned(),
+        CallerKey::Network(Some(network)) => format!("{NETWORK_ASKER_PREFIX}{network}"),
+        CallerKey::Network(None) => NETWORK_ASKER_PREFIX.to_owned(),
     }
 }
 

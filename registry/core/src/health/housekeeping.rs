@@ -6,7 +6,9 @@ use a2a_registry_store::versions::BODY_DELETE_BATCH;
 use a2a_registry_store::visit_results::MAX_DAYS_PER_SOURCE;
 
 use crate::context::AppContext;
-use crate::decision_log::{DECISION_RETENTION, MAX_DECISIONS};
+use crate::decision_log::{
+    DECISION_RETENTION, MAX_DECISIONS, MAX_DECISIONS_OF_NETWORKS, NETWORK_ASKER_PREFIX,
+};
 use crate::error::Result;
 
 /// How long card bytes that were never approved are kept after their agent was retired; ids, digests, decisions and
@@ -41,8 +43,10 @@ pub async fn delete_expired_rows(context: &AppContext) -> Result<bool> {
     write
         .delete_old_dry_run_changes(today.saturating_sub(DRY_RUN_DAYS))
         .await?;
+    let ended = now.plus_micros(-DECISION_RETENTION).0;
+    let networks = (NETWORK_ASKER_PREFIX, MAX_DECISIONS_OF_NETWORKS);
     write
-        .delete_old_access_decisions(now.plus_micros(-DECISION_RETENTION).0, MAX_DECISIONS)
+        .delete_old_access_decisions(ended, MAX_DECISIONS, networks)
         .await?;
     write.delete_expired_sign_in_attempts(now.0).await?;
     let more_tasks = write

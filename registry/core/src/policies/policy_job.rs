@@ -30,26 +30,47 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 pub fn start_policy_job(context: &Arc<AppContext>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
-        while !cancel.is_cancelled() {
-            let pause = match run_policy_job_once(&context, || cancel.is_cancelled()).await {
-                Ok(()) => RUN_INTERVAL.min(time_until_next_date(&context)),
-                Err(error) => {
-                    let error = error.internal.unwrap_or(error.public);
-                    tracing::error!(error, "cannot apply policies to existing agents");
-                    RETRY_PAUSE
-                }
-            };
-            tokio::select! {
-                () = cancel.cancelled() => {}
-                () = context.policy_sets.reevaluation_signal.notified() => {}
-                () = tokio::time::sleep(pause) => {}
-            }
-        }
+        // Apart from the rest, which must be on time: a check of all agents takes minutes.
+        tokio::join!(
+            apply_policies_repeatedly(&context, &cancel),
+            notice_hidden_agents(&context, &cancel)
+        );
         if let Err(error) = store_dry_run_counts(&context).await {
             let error = error.internal.unwrap_or(error.public);
             tracing::warn!(error, "not all results of dry runs were stored");
         }
     })
+}
+
+async fn apply_policies_repeatedly(context: &AppContext, cancel: &CancellationToken) {
+    while !cancel.is_cancelled() {
+        let pause = match run_policy_job_once(context, || cancel.is_cancelled()).await {
+            Ok(()) => RUN_INTERVAL.min(time_until_next_date(context)),
+            Err(error) => {
+                let error = error.internal.unwrap_or(error.public);
+                tracing::error!(error, "cannot apply policies to existing agents");
+                RETRY_PAUSE
+            }
+        };
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = context.policy_sets.reevaluation_signal.notified() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+async fn notice_hidden_agents(context: &AppContext, cancel: &CancellationToken) {
+    while !cancel.is_cancelled() {
+        if let Err(error) = update_hidden_agents(context, || cancel.is_cancelled()).await {
+            let error = error.log_message();
+            tracing::error!(error, "cannot notice yet which agents policies hide");
+        }
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = tokio::time::sleep(RUN_INTERVAL) => {}
+        }
+    }
 }
 
 /// The time until a policy of the newest set begins or ends to act.
@@ -61,16 +82,14 @@ fn time_until_next_date(context: &AppContext) -> Duration {
     })
 }
 
-/// Runs the job once: applies what time has changed, ends waivers, holds and releases agents, notices hidden ones, and
-/// stores dry runs. A failure of a waiver or an agent does not stop the rest.
+/// Runs the job once: applies what time has changed, ends waivers, holds and releases agents, and stores dry
+/// runs. A failure of a waiver or an agent does not stop the rest.
 pub async fn run_policy_job_once(context: &AppContext, cancelled: impl Fn() -> bool) -> Result<()> {
     let dated = apply_policy_dates(context).await;
     let aged = record_reached_ages(context, &cancelled).await;
     let ended = end_expired_waivers(context).await;
     let settled = reevaluate_policy_holds(context, &cancelled).await;
-    let hidden = update_hidden_agents(context, &cancelled).await;
-    let result = dated.and(aged).and(ended);
-    let result = result.and(settled.map(drop)).and(hidden);
+    let result = dated.and(aged).and(ended).and(settled.map(drop));
     // Results in memory stay there while the database cannot be written.
     if result.as_ref().is_err_and(AppError::is_database_failure) {
         return result;
