@@ -38,6 +38,7 @@ mod crawlers;
 mod credential_pages;
 mod damaged_cards;
 mod data_folder;
+mod decidable_urls;
 mod delayed_bodies;
 mod demo;
 mod deprecation;

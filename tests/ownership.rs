@@ -101,7 +101,7 @@ impl OwnershipSetup {
     }
 
     /// Places a TXT record at a name, replacing the records there.
-    fn place_record(&self, name: &str, text: &str) {
+    pub(crate) fn place_record(&self, name: &str, text: &str) {
         let mut records = TxtRecords::default();
         records.push([text]);
         self.names.set_texts(name, TxtLookup::Records(records));

@@ -17,7 +17,7 @@ pub struct DecisionRequest {
     #[schema(max_length = 1024)]
     pub agent: Option<String>,
     /// Exact URL of an interface of an approved card, in place of `agent`: on a host that the domain of the agent has
-    /// proved. Only for callers who may ask about others.
+    /// proved or an admin vouches for. Only for callers who may ask about others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 1024)]
     pub url: Option<String>,

@@ -121,8 +121,8 @@ pub struct EndpointVouch {
     pub reason: String,
 }
 
-/// A request to permit checks of the endpoints on a host: exactly the scheme, name and port under which the domain is
-/// registered. It grants nothing else.
+/// A request to permit checks of the endpoints on a host, and questions of gateways by their URLs: exactly the scheme,
+/// name and port under which the domain is registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewEndpointVouch {

@@ -110,11 +110,17 @@ text_enum! {
 }
 
 impl EventKind {
-    /// Whether this event may change which callers exist, and what they may do.
+    /// Whether this event may change which callers exist and what they may do, or for which hosts admins vouch: what
+    /// decisions keep in memory.
     pub const fn changes_callers(self) -> bool {
         matches!(
             self,
-            Self::TokenRevoked
+            Self::DomainEndpointsVouched
+                | Self::DomainEndpointsVouchEnded
+                | Self::DomainState
+                | Self::DomainGeneration
+                | Self::DomainDeleted
+                | Self::TokenRevoked
                 | Self::AccountCreated
                 | Self::AccountChanged
                 | Self::AccountDisabled

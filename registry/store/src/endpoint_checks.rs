@@ -93,6 +93,16 @@ pub async fn endpoint_permissions_by_domain(
     Ok(rows.into_iter().map(|row| (row.domain_id, row)).collect())
 }
 
+/// The permissions with a vouch, in force or not.
+pub async fn endpoint_vouches(
+    db: &impl Executor,
+) -> Result<Vec<endpoint_permission::Model>, StoreError> {
+    Ok(endpoint_permission::Entity::find()
+        .filter(endpoint_permission::Column::VouchedGeneration.is_not_null())
+        .all(db.connection())
+        .await?)
+}
+
 /// The live domains with these names, in no order.
 pub async fn live_domains_by_names(
     db: &impl Executor,

@@ -31,7 +31,7 @@ pub struct VouchArgs {
     /// End the vouch for the owner
     #[arg(long, conflicts_with_all = ["reason", "account", "owner", "expires_in_days", "endpoints", "end_endpoints"])]
     end_owner: bool,
-    /// Permit checks of the endpoints on exactly this scheme, host and port, and nothing else
+    /// Permit checks of the endpoints on exactly this scheme, host and port, and asking by their URLs
     #[arg(long, conflicts_with_all = ["account", "owner"])]
     endpoints: bool,
     /// End the vouch for the endpoints
@@ -104,7 +104,7 @@ async fn vouch_for_endpoints(
         .await?;
     console.print_result(&reply, || {
         console.print_line(&format!(
-            "The endpoints on {} may be checked; this permits nothing else",
+            "The endpoints on {} may be checked, and gateways may ask by their URLs",
             reply.value.domain
         ))
     })

@@ -1,23 +1,29 @@
 //! Decidable URLs: the addresses by which gateways ask about an agent. An address that is written into a card proves
-//! nothing, so only those count that are on a host which the agent's domain has proved.
+//! nothing, so only those count that are on a host which the agent's domain has proved, or for which an admin vouches.
 
 use std::collections::BTreeSet;
 
+use a2a_registry_domain::coverage::DomainCoverageFacts;
+use a2a_registry_domain::ownership::Method;
 use url::Url;
 
 use crate::agents::records::AgentRecord;
+use crate::process_state::agent_cache::ApprovedUrl;
 
-/// The URLs of the agent's approved interfaces on hosts that its domain has proved, as [`normalize_url`] writes them.
-pub fn decidable_urls(record: &AgentRecord) -> Vec<String> {
+/// The URLs of the agent's approved interfaces, as [`normalize_url`] writes them.
+pub fn approved_urls(record: &AgentRecord) -> Vec<ApprovedUrl> {
     let is_approved = record.agent.approved_version == Some(record.version.id);
-    if !is_approved || record.agent.retired_at.is_some() || !record.has_covering_proof() {
+    if !is_approved || record.agent.retired_at.is_some() {
         return Vec::new();
     }
     let urls = record.card.interfaces.iter().filter_map(|interface| {
         let url = parse_interface_url(&interface.url)?;
-        is_proved_host(&url, &record.agent.domain, &record.proved_zones).then(|| String::from(url))
+        Some(ApprovedUrl {
+            is_own: is_own_origin(record, &url.origin().ascii_serialization()),
+            url: String::from(url),
+        })
     });
-    let urls: BTreeSet<String> = urls.collect();
+    let urls: BTreeSet<ApprovedUrl> = urls.collect();
     urls.into_iter().collect()
 }
 
@@ -26,9 +32,12 @@ pub fn normalize_url(url: &str) -> Option<String> {
     parse_interface_url(url).map(String::from)
 }
 
-/// The key of a decidable URL in the index.
-pub fn decidable_url_key(url: &str) -> String {
-    format!("decide:{url}")
+/// The key in the index of a URL that counts by itself, or of one that needs a vouch for the endpoints of its host.
+pub fn approved_url_key(url: &str, is_own: bool) -> String {
+    match is_own {
+        true => format!("decide:{url}"),
+        false => format!("named:{url}"),
+    }
 }
 
 fn parse_interface_url(url: &str) -> Option<Url> {
@@ -39,23 +48,32 @@ fn parse_interface_url(url: &str) -> Option<Url> {
     (is_web && is_plain).then_some(url)
 }
 
-/// Whether a proof of the domain proves the host of a URL. A proof is about a host name on port 443; a record with
+fn is_own_origin(record: &AgentRecord, origin: &str) -> bool {
+    let (name, zones) = (&record.agent.domain, &record.proved_zones);
+    let mut methods = record.proof_methods.split_whitespace();
+    let is_vouched = methods.any(|method| method == Method::Operator.as_str())
+        && record.states.coverage_level.is_admitted();
+    (is_vouched && origin == record.domain_origin)
+        || (record.has_covering_proof() && is_proved_origin(name, zones, origin))
+}
+
+/// Whether a proof of the domain proves an origin. A proof is about a host name on port 443; a record with
 /// `policy=subdomains` also proves the hosts below its zone.
-fn is_proved_host(url: &Url, domain: &str, zones: &[String]) -> bool {
-    let (Some(host), "https", None) = (url.host_str(), url.scheme(), url.port()) else {
-        return false;
+fn is_proved_origin(domain: &str, zones: &[String], origin: &str) -> bool {
+    let proved = DomainCoverageFacts {
+        name: domain.to_owned(),
+        origin: format!("https://{domain}"),
+        zones: zones.to_vec(),
+        ..DomainCoverageFacts::default()
     };
-    let is_in_zone = |zone: &String| {
-        let front = host.strip_suffix(zone.as_str());
-        front.is_some_and(|front| front.is_empty() || front.ends_with('.'))
-    };
-    host == domain || zones.iter().any(is_in_zone)
+    proved.covers_origin(origin)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::admission::coverage::url_origin;
 
     #[test]
     fn only_hosts_on_the_usual_port_of_the_domain_and_its_zones_are_proved() {
@@ -70,10 +88,10 @@ mod tests {
             ("https://agents.corp.example:8443/a2a", false, false),
             ("http://agents.corp.example/a2a", false, false),
         ] {
-            let parsed = parse_interface_url(url).unwrap();
+            let origin = url_origin(url);
             let domain = "agents.corp.example";
-            assert_eq!(is_proved_host(&parsed, domain, &[]), by_domain, "{url}");
-            assert_eq!(is_proved_host(&parsed, domain, &zones), by_zone, "{url}");
+            assert_eq!(is_proved_origin(domain, &[], &origin), by_domain, "{url}");
+            assert_eq!(is_proved_origin(domain, &zones, &origin), by_zone, "{url}");
         }
     }
 

@@ -17,7 +17,7 @@ use crate::admission::policy_subject::{agent_labels, deduplicate, provider_organ
 use crate::agents::catalog_entry::{
     AgentExcerpt, FORMER_IDENTIFIER_ATTRIBUTE, catalog_entry_attributes,
 };
-use crate::agents::decidable_urls::{decidable_url_key, decidable_urls};
+use crate::agents::decidable_urls::{approved_url_key, approved_urls};
 use crate::agents::duplicates;
 use crate::agents::hit_limits::truncate_summary;
 use crate::agents::hit_members::{mark_hidden_hit_members, mark_hidden_skill_members};
@@ -236,11 +236,8 @@ fn agent_lookup_keys(record: &AgentRecord) -> Vec<String> {
     ];
     let urns = [record.agent.current_urn(), record.agent.former_urn()];
     keys.extend(urns.into_iter().flatten().map(|urn| format!("urn:{urn}")));
-    keys.extend(
-        decidable_urls(record)
-            .iter()
-            .map(|url| decidable_url_key(url)),
-    );
+    let approved = approved_urls(record).into_iter();
+    keys.extend(approved.map(|one| approved_url_key(&one.url, one.is_own)));
     let mut urls: Vec<String> = record
         .card
         .interfaces

@@ -67,6 +67,8 @@ pub struct AgentRecord {
     /// Whether an account has proved the domain, and the keys enrolled for it; an admin's vouch is not a proof
     /// (docs/ownership.md#coverage).
     key_binding: DomainKeyBinding,
+    /// Scheme, host and port of its domain.
+    pub domain_origin: String,
     /// The names whose records, with `policy=subdomains`, prove its domain: they prove every host below them.
     pub proved_zones: Vec<String>,
     pub holds: Vec<hold::Model>,
@@ -345,6 +347,7 @@ impl AgentRelatedRows {
             first_registrant: domain.account_id,
             proof_methods: domain.proof_methods.clone().unwrap_or_default(),
             key_binding: key_binding.unwrap_or_default(),
+            domain_origin: domain.domain_origin(),
             proved_zones: self
                 .zones
                 .get(&agent.domain_id)

@@ -9,7 +9,7 @@ use a2a_registry_search::is_visible_to;
 use a2a_registry_store::agents;
 use uuid::Uuid;
 
-use crate::agents::decidable_urls::decidable_urls;
+use crate::agents::decidable_urls::approved_urls;
 use crate::agents::policy_attributes::{action_policy_matches, agent_visibility_labels};
 use crate::agents::policy_hiding::may_be_hidden_by_policies;
 use crate::agents::records::load_agent_records;
@@ -165,7 +165,7 @@ async fn load_rendered_agent(
         discover_matches: action_policy_matches(context, &policies, &record, Action::Discover),
         lifecycle: view.hit.summary.lifecycle.to_string(),
         card_digest: view.hit.summary.card_digest.clone(),
-        decidable_urls: decidable_urls(&record),
+        approved_urls: approved_urls(&record),
         has_audience: record.agent.audience.is_some() || record.agent.collections.is_some(),
         responsible_account: load_responsible_account(context, &record.agent).await?,
         replacement,

@@ -131,6 +131,18 @@ impl EndpointHosts {
     }
 }
 
+/// The origins for whose endpoints an admin vouches.
+pub async fn load_vouched_origins(db: &impl Executor) -> Result<HashSet<String>> {
+    let vouches = endpoint_checks::endpoint_vouches(db).await?;
+    let ids: Vec<i64> = vouches.iter().map(|one| one.domain_id).collect();
+    let mut rows = domains::domains_by_ids(db, &ids).await?;
+    rows.retain(|row| {
+        let mut own = vouches.iter().filter(|one| one.domain_id == row.id);
+        own.any(|permission| is_vouch_in_force(permission, row))
+    });
+    Ok(rows.iter().map(domain::Model::domain_origin).collect())
+}
+
 /// Whether an admin's vouch for the endpoints of a domain is in force: it ends with the generation of the domain.
 pub fn is_vouch_in_force(permission: &endpoint_permission::Model, row: &domain::Model) -> bool {
     row.deleted_at.is_none() && permission.vouched_generation == Some(row.generation)

@@ -19,11 +19,13 @@ use crate::accounts::authentication::{authenticate_cached_token, sha256_hex};
 use crate::accounts::subject_callers::{
     SubjectCaller, load_account_caller, load_group_caller, load_token_caller,
 };
-use crate::agents::decidable_urls::{decidable_url_key, normalize_url};
+use crate::admission::coverage::url_origin;
+use crate::agents::decidable_urls::{approved_url_key, normalize_url};
 use crate::agents::rendering::load_decision_entry;
 use crate::context::AppContext;
 use crate::database_health::database_silence;
 use crate::decision_log::asker_name;
+use crate::endpoints::selection::load_vouched_origins;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::policies::access_decision::{
     AccessQuestion, AccessVerdict, MAX_SET_CHANGES, changing_sets_error, decide_call,
@@ -55,7 +57,8 @@ pub struct GatewayQuery {
     /// Id or URN of the agent; left out with `url`.
     #[serde(default, deserialize_with = "deserialize_nonempty_parameter")]
     pub agent: Option<String>,
-    /// Exact URL of an interface of an approved card, on a host that the domain of the agent has proved.
+    /// Exact URL of an interface of an approved card, on a host that the domain of the agent has proved or an admin
+    /// vouches for.
     #[serde(default, deserialize_with = "deserialize_nonempty_parameter")]
     pub url: Option<String>,
     /// Name of an account, instead of a token.
@@ -341,7 +344,8 @@ async fn judge_agents(
 fn missing_reason(request: &DecisionRequest) -> &'static str {
     match request.url {
         Some(_) => {
-            "No approved agent has an interface with exactly this URL on a host that its domain has proved."
+            "No approved agent has an interface with exactly this URL on a host that its domain has proved or an \
+             admin vouches for."
         }
         None => "No agent has this identifier or URN.",
     }
@@ -380,36 +384,56 @@ async fn find_agents(
     context: &AppContext,
     request: &DecisionRequest,
 ) -> Result<std::result::Result<Vec<Arc<RenderedAgent>>, String>> {
-    let url = match &request.url {
-        Some(url) => match normalize_url(url) {
-            Some(url) => Some(url),
-            None => return Ok(Ok(Vec::new())),
-        },
-        None => None,
+    let Some(url) = &request.url else {
+        let agent = request.agent.as_deref().unwrap_or_default();
+        let ids = match agent.parse::<Uuid>() {
+            Ok(id) => Some(vec![id]),
+            Err(_) => find_agent_ids(context, format!("urn:{agent}")).await?,
+        };
+        let mut entries = Vec::new();
+        for id in ids.unwrap_or_default() {
+            entries.extend(load_decision_entry(context, id).await?);
+        }
+        return Ok(Ok(entries));
     };
-    let agent = request.agent.as_deref().unwrap_or_default();
-    let ids = match (&url, agent.parse::<Uuid>()) {
-        (None, Ok(id)) => Some(vec![id]),
-        (None, Err(_)) => find_agent_ids(context, format!("urn:{agent}")).await?,
-        (Some(url), _) => find_agent_ids(context, decidable_url_key(url)).await?,
+    let Some(url) = normalize_url(url) else {
+        return Ok(Ok(Vec::new()));
     };
+    let is_vouched = is_vouched_origin(context, &url_origin(&url)).await?;
+    let mut ids = find_agent_ids(context, approved_url_key(&url, true)).await?;
+    if is_vouched {
+        let named = find_agent_ids(context, approved_url_key(&url, false)).await?;
+        ids = ids.zip(named).map(|(own, named)| [own, named].concat());
+    }
     let Some(ids) = ids else {
         let reason = format!("More than {MAX_AGENTS_PER_URL} agents share this URL.");
         return Ok(Err(reason));
     };
     let mut entries = Vec::with_capacity(ids.len());
     for id in ids {
-        match (load_decision_entry(context, id).await?, &url) {
-            (Some(entry), None) => entries.push(entry),
-            // The index may still have a URL that the agent has no longer.
-            (Some(entry), Some(url)) if entry.decidable_urls.contains(url) => entries.push(entry),
-            (Some(_), Some(_)) | (None, None) => {}
-            (None, Some(_)) => {
-                return Ok(Err("An agent at this URL cannot be read.".to_owned()));
-            }
+        let Some(entry) = load_decision_entry(context, id).await? else {
+            return Ok(Err("An agent at this URL cannot be read.".to_owned()));
+        };
+        // The index may still have a URL that the agent has no longer.
+        let mut urls = entry.approved_urls.iter();
+        if urls.any(|one| one.url == url && (one.is_own || is_vouched)) {
+            entries.push(entry);
         }
     }
     Ok(Ok(entries))
+}
+
+/// Whether an admin vouches for the endpoints of an origin, from memory while no vouch has changed.
+async fn is_vouched_origin(context: &AppContext, origin: &str) -> Result<bool> {
+    let callers = &context.decision_callers;
+    if let Some(known) = callers.vouched_origins() {
+        return Ok(known.contains(origin));
+    }
+    // Read before the rows, so that a change in between is detected later.
+    let generation = callers.generation();
+    let loaded = Arc::new(load_vouched_origins(&context.store).await?);
+    callers.set_vouched_origins(generation, Arc::clone(&loaded));
+    Ok(loaded.contains(origin))
 }
 
 async fn find_agent_ids(context: &AppContext, key: String) -> Result<Option<Vec<Uuid>>> {

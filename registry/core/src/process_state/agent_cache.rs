@@ -29,6 +29,15 @@ pub struct AgentCacheStamp {
     pub policies: (u64, Option<u64>),
 }
 
+/// A URL of an interface in an approved card.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ApprovedUrl {
+    pub url: String,
+    /// Whether the agent's domain has proved the host, or is this host and an admin vouches for it. Others count while
+    /// an admin vouches for the endpoints of the host.
+    pub is_own: bool,
+}
+
 /// An agent rendered for each class of callers, and the facts that decide the class of a caller.
 #[derive(Debug)]
 pub struct RenderedAgent {
@@ -47,8 +56,8 @@ pub struct RenderedAgent {
     /// Whether the agent is on hold, pending, approved, and so on, as lists show it.
     pub lifecycle: String,
     pub card_digest: String,
-    /// The URLs by which gateways ask about the agent.
-    pub decidable_urls: Vec<String>,
+    /// The URLs by which gateways may ask about the agent.
+    pub approved_urls: Vec<ApprovedUrl>,
     /// Whether groups can see the agent while it is restricted.
     pub has_audience: bool,
     /// The account that can see the agent's holds, besides callers who see everything.
@@ -68,7 +77,8 @@ impl RenderedAgent {
 
     fn cache_weight(&self) -> u32 {
         let hold_bytes = self.with_holds.as_ref().map_or(0, |one| one.body.len());
-        let texts = self.visible_to.iter().chain(&self.decidable_urls);
+        let urls = self.approved_urls.iter().map(|one| &one.url);
+        let texts = self.visible_to.iter().chain(urls);
         let texts: usize = texts.map(String::len).sum();
         let bytes = self.without_holds.body.len() + hold_bytes + texts + ENTRY_OVERHEAD_BYTES;
         u32::try_from(bytes).unwrap_or(u32::MAX)
@@ -145,7 +155,7 @@ mod tests {
             discover_matches: PolicyMatches::default(),
             lifecycle: "approved".into(),
             card_digest: String::new(),
-            decidable_urls: Vec::new(),
+            approved_urls: Vec::new(),
             has_audience: false,
             stamp: AgentCacheStamp {
                 events: 0,

@@ -1,8 +1,9 @@
-//! Callers that decisions were about or that asked for them, so that a gateway's next question reads no rows. An event
-//! about any account, group or token makes all of them stale.
+//! Callers that decisions were about or that asked for them, and the hosts that admins vouch for, so that a gateway's
+//! next question reads no rows. An event about any account, group, token or vouch makes all of them stale.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use moka::sync::Cache;
@@ -19,6 +20,8 @@ const ENTRY_OVERHEAD_BYTES: usize = 512;
 #[derive(Debug)]
 pub struct DecisionCallers {
     entries: Cache<String, Arc<CachedCaller>>,
+    /// The origins for whose endpoints an admin vouches, with the generation before they were read.
+    vouched_origins: Mutex<(u64, Arc<HashSet<String>>)>,
     generation: AtomicU64,
 }
 
@@ -45,7 +48,9 @@ impl DecisionCallers {
                 .weigher(|key: &String, entry: &Arc<CachedCaller>| entry_weight(key, entry))
                 .time_to_live(MAX_AGE)
                 .build(),
-            generation: AtomicU64::new(0),
+            vouched_origins: Mutex::default(),
+            // Nothing was read in generation 0.
+            generation: AtomicU64::new(1),
         }
     }
 
@@ -74,6 +79,18 @@ impl DecisionCallers {
             ends_at,
         };
         self.entries.insert(key, Arc::new(entry));
+    }
+
+    /// The origins for whose endpoints an admin vouches, if nothing about them has changed since they were read.
+    pub fn vouched_origins(&self) -> Option<Arc<HashSet<String>>> {
+        let known = self.vouched_origins.lock();
+        let known = known.unwrap_or_else(PoisonError::into_inner);
+        (known.0 == self.generation()).then(|| Arc::clone(&known.1))
+    }
+
+    pub fn set_vouched_origins(&self, generation: u64, origins: Arc<HashSet<String>>) {
+        let known = self.vouched_origins.lock();
+        *known.unwrap_or_else(PoisonError::into_inner) = (generation, origins);
     }
 
     /// Frees entries that are too old: without requests the cache would not free them itself.
@@ -113,7 +130,8 @@ mod tests {
     #[test]
     fn a_caller_ends_with_its_token() {
         let callers = DecisionCallers::default();
-        callers.insert("a".into(), 0, Caller::default(), Some(5));
+        let generation = callers.generation();
+        callers.insert("a".into(), generation, Caller::default(), Some(5));
         assert!(callers.get("a", 4).is_some());
         assert!(callers.get("a", 5).is_none());
     }

@@ -176,7 +176,8 @@ pub async fn owner_vouch_end(caller: Require<Administer>, domain: DomainRef) -> 
 /// Vouch for the endpoints of a host
 ///
 /// The registry may then check whether the agents with an interface on exactly this scheme, host and port answer, if
-/// checks are enabled. The vouch grants nothing else, and ends with the domain or a new generation of it.
+/// checks are enabled, and gateways may ask about such an agent by its URL (`/v1/decide`). The vouch ends with the
+/// domain or a new generation of it.
 #[utoipa::path(
     request_body = NewEndpointVouch,
     responses((status = 200, description = "The updated domain", body = DomainView))

@@ -32,8 +32,8 @@ const DECISION_ID: HeaderName = HeaderName::from_static("decision-id");
 ///
 /// Anyone asks about itself. Accounts that see everything, with a token of the scope `decide`, ask about others: with
 /// `subject`, or with the access token of an identity provider in `Subject-Authorization`, which is only verified.
-/// They may name an agent by the exact URL of an approved interface on a host that its domain has proved; where
-/// several agents share a URL, the first one that is denied decides.
+/// They may name an agent by the exact URL of an approved interface on a host that its domain has proved or an admin
+/// vouches for; where several agents share a URL, the first one that is denied decides.
 #[utoipa::path(
     tag = "policies",
     params(("Subject-Authorization" = Option<String>, Header,
