@@ -20,6 +20,7 @@ mod bare_server;
 mod bench_registry;
 mod cards;
 mod crawl;
+mod decide;
 mod dialects;
 mod endpoints;
 mod engines;
@@ -41,7 +42,7 @@ mod search;
 mod talk;
 mod virtual_crawl;
 
-const NAMES: &str = "cards, crawl, dialects, endpoints, engines, figures, hidden, living, meaning, policies, \
+const NAMES: &str = "cards, crawl, decide, dialects, endpoints, engines, figures, hidden, living, meaning, policies, \
                      registration, relevance, rules, search, talk, virtual_crawl";
 
 fn main() {
@@ -70,6 +71,7 @@ fn run(name: &str) {
         match name {
             "cards" => cards::run().await,
             "crawl" => crawl::run().await,
+            "decide" => decide::run().await,
             "dialects" => dialects::run().await,
             "endpoints" => endpoints::run().await,
             "engines" => engines::run().await,
