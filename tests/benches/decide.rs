@@ -1,4 +1,4 @@
-//! Decisions that a gateway asks for, as `GET /v1/decide` makes them: its token, an account and an agent, one after the
+//! Decisions that a gateway asks for, as `GET /v1/decide` makes them from its token and the question, one after the
 //! other.
 //!
 //! `BENCH_AGENTS` (2000) agents are generated; every one is asked about once, and then `BENCH_QUESTIONS` (20000) times

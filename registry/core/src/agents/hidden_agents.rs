@@ -212,7 +212,11 @@ async fn store_hidden_agents(
     }
     let write = context.store.begin_write().await?;
     // Of two processes that notice the same change, one makes it.
-    let _check = StoredCheck::lock(&write).await?;
+    let check = StoredCheck::lock(&write).await?;
+    // A process with a newer set has checked these agents, or is about to.
+    if check.set > set {
+        return Ok(());
+    }
     let before = stored(hidden_agents_by_ids(&write, ids, ids.len()).await?);
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let added: Vec<Uuid> = hidden.difference(&before).copied().collect();
