@@ -314,8 +314,8 @@ fn is_within_word(text: &str, start: usize) -> bool {
     after.chars().next().is_some_and(is_letter) && before.chars().next_back().is_some_and(is_letter)
 }
 
-/// The first place where the sequence's words stand near enough to each other in one sentence. What is quoted in a text
-/// that names the attack is an example, as in the description of an agent that recognizes it.
+/// The first place where the sequence's words stand near enough to each other in one sentence. What is quoted in a
+/// text that names the attack is an example, as in the description of an agent that recognizes it.
 fn find_sequence_range(
     sequence: &Sequence,
     hits: &[WordHit],
