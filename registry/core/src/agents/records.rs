@@ -247,6 +247,7 @@ impl PolicyRecordRows {
             waivers: load_waivers_by_agent(db, ids).await?,
             domains,
             has_cards: with_cards,
+            zones: HashMap::new(),
             holds: HashMap::new(),
             sources: HashMap::new(),
             registrants: HashMap::new(),
