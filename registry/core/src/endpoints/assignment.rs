@@ -87,7 +87,7 @@ impl ScanPosition {
     }
 
     /// The position after a page that ends with this agent, or with the last of all agents at `now`.
-    const fn next(self, page_end: Option<Uuid>, now: i64) -> Self {
+    const fn after_page(self, page_end: Option<Uuid>, now: i64) -> Self {
         match (page_end, self) {
             (Some(agent), Self::Repeated(_)) => Self::Repeated(agent),
             (Some(agent), _) => Self::After(Some(agent)),
@@ -128,7 +128,7 @@ pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> 
         let page = agents::agents_page_by_id(&write, scan.last_agent(), SCAN_BATCH).await?;
         let is_full = page.len() as u64 == SCAN_BATCH;
         let page_end = page.last().filter(|_| is_full).map(|row| row.id);
-        let next = scan.next(page_end, now);
+        let next = scan.after_page(page_end, now);
         is_scanning = next.is_due(now);
         write
             .set_setting(ENDPOINT_SCAN_SETTING, &next.to_text())
@@ -391,10 +391,10 @@ mod tests {
         let (first, last) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let repeated = ScanPosition::Repeated(first);
         assert_eq!(repeated.last_agent(), Some(first));
-        let later = repeated.next(Some(last), 7);
+        let later = repeated.after_page(Some(last), 7);
         assert_eq!(later, ScanPosition::Repeated(last));
-        let again = later.next(None, 7);
+        let again = later.after_page(None, 7);
         assert_eq!(again, ScanPosition::After(None));
-        assert_eq!(again.next(None, 7), ScanPosition::EndedAt(7));
+        assert_eq!(again.after_page(None, 7), ScanPosition::EndedAt(7));
     }
 }

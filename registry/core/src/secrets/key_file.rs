@@ -44,9 +44,10 @@ fn write_new_file(path: &Path, text: &str) -> std::io::Result<()> {
         return Err(ErrorKind::AlreadyExists.into());
     }
     let unfinished = path.with_extension("unfinished");
-    match fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
+    if let Err(error) = fs::remove_file(&unfinished)
+        && error.kind() != ErrorKind::NotFound
+    {
+        return Err(error);
     }
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
