@@ -17,7 +17,6 @@ use crate::admission::policy_subject::{agent_labels, deduplicate, provider_organ
 use crate::agents::catalog_entry::{
     AgentExcerpt, FORMER_IDENTIFIER_ATTRIBUTE, catalog_entry_attributes,
 };
-use crate::agents::catalog_entry::{AgentExcerpt, catalog_entry_attributes};
 use crate::agents::decidable_urls::{decidable_url_key, decidable_urls};
 use crate::agents::duplicates;
 use crate::agents::hit_limits::truncate_summary;
