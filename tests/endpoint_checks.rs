@@ -18,7 +18,8 @@ use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_store::endpoint_checks::{
-    ENDPOINT_HISTORY_DAYS, endpoint_checks_by_ids, endpoint_day_count, endpoint_days,
+    ENDPOINT_HISTORY_DAYS, NewEndpointCheck, endpoint_checks_by_ids, endpoint_day_count,
+    endpoint_days,
 };
 use a2a_registry_store::events::events_after;
 use serde_json::json;
@@ -34,6 +35,8 @@ both_databases!(
     agents_with_one_address_share_its_check,
     a_changed_card_is_checked_again,
     of_two_processes_one_checks_a_host,
+    an_address_that_becomes_due_while_a_lease_ends_is_checked,
+    a_host_that_asks_for_a_week_is_left_alone_for_a_week,
     history_ends_after_ninety_days,
     nothing_is_recorded_while_the_breaker_is_open,
     an_event_is_written_only_when_the_word_changes,
@@ -291,6 +294,60 @@ async fn of_two_processes_one_checks_a_host(url: &str) {
         .unwrap();
     assert_eq!(server.requests_to("/rpc").len(), 1);
     assert_eq!(state(&registry, CARD_HOST).await, EndpointState::Answers);
+}
+
+async fn an_address_that_becomes_due_while_a_lease_ends_is_checked(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    assign(&registry).await;
+    let leased = lease_due_endpoint_host(&registry.app)
+        .await
+        .unwrap()
+        .unwrap();
+    let mut progress = HostCheckProgress::default();
+    check_leased_host(&registry.app, &leased, &mut progress)
+        .await
+        .unwrap();
+    // Another process assigns an address of the host, and commits while the lease is ended here.
+    let write = registry.store.begin_write().await.unwrap();
+    let new = NewEndpointCheck {
+        key: "of another agent".into(),
+        origin: leased.host.origin.clone(),
+        form: "json_rpc_1".into(),
+        url: server.url("/other"),
+        tenant: None,
+    };
+    let now = registry.app.now().0;
+    write.insert_endpoint_checks(&[new], now).await.unwrap();
+    let end = end_host_lease(&registry.app, &leased.host, progress);
+    let (ended, committed) = futures::join!(end, write.commit());
+    ended.unwrap();
+    committed.unwrap();
+    let again = lease_due_endpoint_host(&registry.app).await.unwrap();
+    let again = again.expect("the host is due");
+    let due: Vec<&str> = again
+        .checks
+        .iter()
+        .map(|check| check.url.as_str())
+        .collect();
+    assert_eq!(due, [server.url("/other")]);
+}
+
+async fn a_host_that_asks_for_a_week_is_left_alone_for_a_week(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    let busy = OriginReply::status(503).with_header("retry-after", "604800");
+    server.set_reply("/rpc", busy);
+    vouch(&registry, &server).await;
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    assert_eq!(make_due_checks(&registry).await, 1);
+    registry.advance(Duration::days(3));
+    assert_eq!(make_due_checks(&registry).await, 0);
+    registry.advance(Duration::days(5));
+    assert_eq!(make_due_checks(&registry).await, 1);
+    assert_eq!(server.requests_to("/rpc").len(), 2);
 }
 
 async fn history_ends_after_ninety_days(url: &str) {

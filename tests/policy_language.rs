@@ -31,6 +31,7 @@ both_databases!(
     cases_have_dates_and_not_too_many,
     an_agent_is_hidden_when_its_day_comes_and_found_once_it_is_seen,
     replicas_hide_an_agent_alike_when_its_day_comes,
+    a_new_set_counts_the_ages_of_policies_that_it_keeps,
     a_policy_begins_and_ends_by_the_clock,
     a_freeze_holds_what_comes_and_releases_it,
     a_name_that_no_one_has_is_warned_of
@@ -303,6 +304,35 @@ async fn replicas_hide_an_agent_alike_when_its_day_comes(url: &str) {
         }
         registry.advance(Duration::minutes(1));
     }
+}
+
+/// A new set counts ages to its making, so agents that reach one by then have no event: a policy that it keeps must
+/// be evaluated again, also on a process that starts later.
+async fn a_new_set_counts_the_ages_of_policies_that_it_keeps(url: &str) {
+    let registry = InProcessRegistry::new(url).await;
+    let card = card_bytes("Seldom", "seen");
+    let agent = registry.register_approved_card("seldom.agents-test.com", &card);
+    let agent = agent.await.id;
+    put_policies(&registry, &[("open", OPEN), NOT_SEEN]).await;
+    follow(&registry).await;
+    assert!(is_found(&registry, agent).await);
+    // No job runs until an admin makes another set.
+    registry.advance(Duration::days(8));
+    let other = (
+        "other",
+        "forbid (principal, action, resource) when { resource.has_error };",
+    );
+    put_policies(&registry, &[("open", OPEN), NOT_SEEN, other]).await;
+    registry.catch_up().await;
+    assert!(!is_found(&registry, agent).await);
+    // Nor does a set that has no ages in between leave an old decision behind.
+    put_policies(&registry, &[("open", OPEN)]).await;
+    registry.catch_up().await;
+    assert!(is_found(&registry, agent).await);
+    put_policies(&registry, &[("open", OPEN), NOT_SEEN]).await;
+    let registry = registry.restart(|_| ()).await;
+    registry.catch_up().await;
+    assert!(!is_found(&registry, agent).await);
 }
 
 fn moment(text: &str) -> OffsetDateTime {

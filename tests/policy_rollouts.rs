@@ -23,6 +23,7 @@ use crate::support::in_process_registry::InProcessRegistry;
 
 both_databases!(
     only_what_differs_is_evaluated,
+    facts_are_the_same_without_cards,
     a_restart_evaluates_what_has_changed_since,
     a_preview_is_a_job,
     a_set_needs_its_preview_where_the_configuration_says_so
@@ -77,6 +78,45 @@ async fn only_what_differs_is_evaluated(url: &str) {
     let other = (HIDE_PAY.0, HIDE_ERRORS.1);
     assert_eq!(apply(&registry, &[other, OPEN, HIDE_ERRORS]).await, 3);
     assert_eq!(found().await.len(), 3);
+}
+
+/// A policy that reads nothing from cards is evaluated without them, and decides as one that also reads a card.
+async fn facts_are_the_same_without_cards(url: &str) {
+    let (registry, _) = registry_with_agents(url).await;
+    apply(&registry, &[OPEN, HIDE_ERRORS]).await;
+    let conditions = [
+        "resource.verified",
+        "resource.covered",
+        "resource.proof_methods.isEmpty()",
+        "resource.labels.isEmpty()",
+        "resource.domain == \"one.agents-test.com\"",
+        "resource.trust >= 1",
+        "resource.signature == \"unsigned\"",
+        "resource.lifecycle == \"approved\"",
+        "resource.liveness == \"fresh\"",
+        "resource.endpoint == \"not_checked\"",
+        "resource.days_since_changed >= 0",
+        "resource.owner_present",
+        "resource.sponsor_present",
+        "resource.visibility == \"public\"",
+        "resource.allow_listed",
+        "resource.change == \"none\"",
+    ];
+    let mut hidden = 0;
+    for condition in conditions {
+        let forbid = |also: &str| {
+            format!("forbid (principal, action, resource) when {{ {condition}{also} }};")
+        };
+        let mut found = Vec::new();
+        for also in ["", " && resource.skills != [\"none\"]"] {
+            let text = forbid(also);
+            apply(&registry, &[OPEN, HIDE_ERRORS, ("tried", text.as_str())]).await;
+            found.push(registry.publicly_found_ids().await);
+        }
+        assert_eq!(found[0], found[1], "{condition}");
+        hidden += usize::from(found[0].len() < 3);
+    }
+    assert!(hidden > 5, "{hidden}");
 }
 
 async fn a_restart_evaluates_what_has_changed_since(url: &str) {

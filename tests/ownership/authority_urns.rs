@@ -4,13 +4,14 @@ use std::collections::HashSet;
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::search_query::{LookupQuery, SearchQuery};
-use a2a_registry_api::{Act, NewGeneration, NewOwnerVouch, NewToken, Registration, Vouch};
+use a2a_registry_api::{Act, Erasure, NewGeneration, NewOwnerVouch, NewToken, Registration, Vouch};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::admission::authority_urns::assign_missing_authority_urns;
 use a2a_registry_core::agents::lifecycle_actions::agent_retire;
 use a2a_registry_core::config::{AllowPorts, Config};
 use a2a_registry_core::domains::actions::{domain_show, vouch_for_domain};
+use a2a_registry_core::domains::erasure::domain_erase;
 use a2a_registry_core::domains::owner_vouch::vouch_for_domain_owner;
 use a2a_registry_core::domains::ownership_generation::domain_new_generation;
 use a2a_registry_core::domains::register::register_domain;
@@ -43,6 +44,7 @@ both_databases!(
     a_vouched_host_gets_names_of_the_company_for_good,
     nobody_is_named_by_being_unprovable,
     hosts_take_no_names_from_one_another,
+    an_erased_agent_keeps_its_name_from_others,
     a_catalog_names_nothing_under_the_authority,
     an_authority_that_is_set_later_names_every_agent_once,
     a_later_proof_gives_a_name_of_its_own_and_the_old_one_answers,
@@ -297,6 +299,26 @@ async fn hosts_take_no_names_from_one_another(url: &str) {
     for suffix in ["", "-2", "-3", "-4"] {
         assert!(urns.contains(&named(suffix)), "{suffix}: {urns:?}");
     }
+    setup.registry.assert_index_matches_database().await;
+}
+
+/// An erasure deletes what the cards said, and gives no name away.
+async fn an_erased_agent_keeps_its_name_from_others(url: &str) {
+    let setup = OwnershipSetup::with_config(url, with_authority).await;
+    setup.publish_as_admin(CARD, "Travel").await;
+    setup.vouch_for_host(HOST).await;
+    assert_eq!(setup.urn(HOST).await.as_deref(), Some(NAMED));
+    let (app, admin) = (&setup.registry.app, &setup.registry.admin);
+    let request = Erasure {
+        reason: "a request".into(),
+    };
+    domain_erase(app, admin, HOST, &request).await.unwrap();
+    setup.registry.advance(Duration::minutes(2));
+    setup.publish_as_admin(CARD, "Travel").await;
+    setup.vouch_for_host(HOST).await;
+    let second = format!("{NAMED}-2");
+    assert_eq!(all_urns(&setup.registry).await, [NAMED, second.as_str()]);
+    assert_eq!(setup.urn(HOST).await, Some(second));
     setup.registry.assert_index_matches_database().await;
 }
 

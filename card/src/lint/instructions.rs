@@ -4,6 +4,7 @@
 //! words.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -175,11 +176,9 @@ impl InstructionFinder {
             return None;
         }
         let is_ascii = text.is_ascii();
-        if is_ascii
-            && !text
-                .bytes()
-                .any(|byte| matches!(byte, b' ' | b'\n' | b'\t'))
-        {
+        // Marks of roles need no blank beside them.
+        let is_of_words = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'<' | b'[');
+        if is_ascii && !text.bytes().any(is_of_words) {
             // An address, an identifier, a digest, …
             return self.find_encoded_instruction(text);
         }
@@ -217,12 +216,14 @@ impl InstructionFinder {
             })
             .collect();
         let present_classes = hits.iter().fold(0, |set, hit| set | hit.classes);
+        // Once for all quotations: a text may consist of them.
+        let names_attack = LazyCell::new(|| names_attack(text));
         SEQUENCES.iter().find_map(|sequence| {
             let mut classes = sequence.words.iter();
             if !classes.all(|class| present_classes & class.bit() != 0) {
                 return None;
             }
-            let range = find_sequence_range(sequence, &hits, text)?;
+            let range = find_sequence_range(sequence, &hits, text, &names_attack)?;
             Some(Instruction {
                 reason: sequence.reason,
                 excerpt: text.get(range)?.to_owned(),
@@ -313,8 +314,14 @@ fn is_within_word(text: &str, start: usize) -> bool {
     after.chars().next().is_some_and(is_letter) && before.chars().next_back().is_some_and(is_letter)
 }
 
-/// The first place where the sequence's words stand near enough to each other in one sentence.
-fn find_sequence_range(sequence: &Sequence, hits: &[WordHit], text: &str) -> Option<Range<usize>> {
+/// The first place where the sequence's words stand near enough to each other in one sentence. What is quoted in a
+/// text that names the attack is an example, as in the description of an agent that recognizes it.
+fn find_sequence_range(
+    sequence: &Sequence,
+    hits: &[WordHit],
+    text: &str,
+    names_attack: &LazyCell<bool, impl FnOnce() -> bool>,
+) -> Option<Range<usize>> {
     // For each number of words, where their last occurrence begins and ends: it is the nearest to what follows.
     let mut beginnings: [Option<(usize, usize)>; MAX_SEQUENCE_WORDS] = [None; MAX_SEQUENCE_WORDS];
     let last = sequence.words.len() - 1;
@@ -337,7 +344,7 @@ fn find_sequence_range(sequence: &Sequence, hits: &[WordHit], text: &str) -> Opt
             };
             if index < last {
                 beginnings[index] = Some((start, hit.end));
-            } else if !is_quoted_example(text, start) {
+            } else if !(is_quoted(text, start) && **names_attack) {
                 return Some(start..hit.end);
             }
         }
@@ -366,14 +373,15 @@ fn is_within_gap(between: &str, max_gap: usize) -> bool {
     true
 }
 
-/// Whether the words are quoted in a text that names the attack, as in the description of an agent that recognizes it.
-fn is_quoted_example(text: &str, start: usize) -> bool {
-    let before = text.get(..start).unwrap_or_default();
+fn is_quoted(text: &str, start: usize) -> bool {
     let quotes = ['"', '\'', '`', '“', '„', '«', '「', '『', '‘', '‹'];
-    before.ends_with(quotes) && {
-        let lower = text.to_lowercase();
-        ATTACK_NAMES.iter().any(|name| lower.contains(name))
-    }
+    text.get(..start)
+        .is_some_and(|before| before.ends_with(quotes))
+}
+
+fn names_attack(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    ATTACK_NAMES.iter().any(|name| lower.contains(name))
 }
 
 /// Describes a run of invisible characters that can hold a message.

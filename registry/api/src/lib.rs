@@ -40,9 +40,9 @@ pub use hit::*;
 pub use list::*;
 pub use peers::*;
 pub use policies::{
-    AccessChange, DecisionRequest, DryRun, DryRunCount, DryRunDay, NewPolicies, NewPolicy,
-    NewWaiver, Policies, PoliciesAccepted, PolicyCase, PolicyCaseResult, PolicyCaseResults,
-    PolicyCases, PolicyChange, PolicyDecision, PolicyHistory, PolicyPreview, PolicyReplica,
-    PolicySetEntry, PolicyView, PreviewJob, PreviewedAgent, Waiver, WaiverList,
+    AccessChange, DryRun, DryRunCount, DryRunDay, NewPolicies, NewPolicy, NewWaiver, Policies,
+    PoliciesAccepted, PolicyCase, PolicyCaseResult, PolicyCaseResults, PolicyCases, PolicyChange,
+    PolicyHistory, PolicyPreview, PolicyReplica, PolicySetEntry, PolicyView, PreviewJob,
+    PreviewedAgent, Waiver, WaiverList,
 };
 pub use summary::*;

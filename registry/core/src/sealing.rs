@@ -1,4 +1,5 @@
-//! Sealing: encryption of data that a browser keeps for the registry, with a key that all replicas share.
+//! Sealing: encryption of data that a browser keeps for the registry, and of secrets in the database, with keys that all
+//! replicas share.
 
 use a2a_registry_domain::identifiers::Entropy;
 use data_encoding::BASE64URL_NOPAD;
@@ -6,8 +7,9 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 
 pub const KEY_BYTES: usize = 32;
 
-/// Seals texts so that only holders of the key can read, change or create them. The key is stored in the database, so
-/// that every replica can open texts sealed by another.
+/// Seals texts so that only holders of the key can read, change or create them. Every replica has the same key, so that
+/// it can open texts sealed by another: from the database for what browsers keep, from a file for what the database
+/// keeps.
 #[derive(Debug)]
 pub struct Sealer(LessSafeKey);
 

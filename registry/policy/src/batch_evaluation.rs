@@ -19,6 +19,8 @@ use crate::policy_set::{PolicySet, cedar_request_with_entities, match_probes};
 
 /// Maximum number of results that a group keeps; further agents are evaluated one by one.
 const MAX_SHARED_RESULTS: usize = 4_096;
+/// Maximum number of results that all groups keep together: cards of hostile publishers have ever different values.
+const MAX_RESULTS: usize = 65_536;
 /// Maximum size of the values for which a result is kept: longer ones are seldom equal.
 const MAX_KEY_BYTES: usize = 512;
 
@@ -42,12 +44,15 @@ struct AttributeGroup {
     probes: CedarSet,
     /// The places of the attributes among all; `None` if results are not shared.
     attribute_places: Option<Vec<usize>>,
+    max_results: usize,
     results: Mutex<HashMap<Vec<u8>, Arc<PolicyMatches>>>,
 }
 
 impl PolicySet {
     /// The policies about an action that match the same agents as the one with the same name in another set: each with
-    /// its index there and here. Collections may have changed, so policies that use them are left out.
+    /// its index there and here. Policies that use collections are left out, because these may have changed, and so are
+    /// those that compare ages: with a new set ages count to a later moment, and agents that reach one by then have no
+    /// event.
     pub fn carried_policies(&self, before: &Self, action: Action) -> Vec<(u16, u16)> {
         let earlier: HashMap<&str, (u16, &Policy)> = before
             .policies_for_action(action)
@@ -58,9 +63,10 @@ impl PolicySet {
             .filter_map(|(index, policy)| {
                 let (there, old) = earlier.get(policy.id.as_str())?;
                 // The dates of a policy may have switched it on or off.
-                let is_same =
-                    old.text == policy.text && old.mode == policy.mode && !policy.uses_collections;
-                is_same.then_some((*there, index))
+                let is_same = old.text == policy.text && old.mode == policy.mode;
+                let is_carried =
+                    is_same && !policy.uses_collections && policy.age_thresholds.is_empty();
+                is_carried.then_some((*there, index))
             });
         carried.collect()
     }
@@ -117,6 +123,7 @@ impl BatchEvaluator {
             .into_iter()
             .map(|(name, _)| name)
             .collect();
+        let max_results = MAX_SHARED_RESULTS.min(MAX_RESULTS / probes_by_attributes.len().max(1));
         let groups = probes_by_attributes
             .into_iter()
             .map(|(names, probes)| AttributeGroup {
@@ -125,6 +132,7 @@ impl BatchEvaluator {
                     let place = |name: &String| all_names.iter().position(|one| one == name);
                     names.iter().map(place).collect()
                 }),
+                max_results,
                 results: Mutex::default(),
             })
             .collect();
@@ -214,7 +222,7 @@ impl AttributeGroup {
 
     fn share_result(&self, key: Vec<u8>, found: &Arc<PolicyMatches>) {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        if results.len() < MAX_SHARED_RESULTS {
+        if results.len() < self.max_results {
             results.insert(key, Arc::clone(found));
         }
     }
@@ -247,7 +255,7 @@ mod tests {
         set.with_collections(Arc::new(ByTag))
     }
 
-    const TEXTS: [&str; 12] = [
+    const TEXTS: [&str; 13] = [
         "permit (principal, action, resource);",
         "forbid (principal, action, resource) when { resource.tags.contains(\"x\") };",
         "forbid (principal, action, resource) when { resource.tags.containsAny([\"y\", \"z\"]) || resource.has_error };",
@@ -260,6 +268,7 @@ mod tests {
         "permit (principal, action, resource) when { resource.provider == \"\" && resource.trust > 1 };",
         "@mode(\"dry_run\") forbid (principal, action, resource) when { resource.auth.isEmpty() };",
         "@mode(\"off\") forbid (principal, action, resource) when { resource.verified };",
+        "forbid (principal, action, resource) when { resource.days_since_fetched > 7 };",
     ];
 
     fn agents() -> impl Iterator<Item = AgentAttributes> {
@@ -338,7 +347,7 @@ mod tests {
         texts[0].text.push(' ');
         let after = PolicySet::compile(2, &texts).unwrap();
         let carried = after.carried_policies(&before, Action::Discover);
-        // Neither the changed one, nor the one about collections.
+        // Neither the changed one, nor those about collections and ages.
         assert_eq!(
             carried,
             [

@@ -36,8 +36,8 @@ pub use policy_dates::{PolicyDates, parse_date};
 pub use policy_error::PolicyError;
 pub use policy_matches::PolicyMatches;
 pub use policy_set::{
-    MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA,
-    annotation_value_errors, format_policy, policy_set_cost_errors,
+    MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA, format_policy,
+    policy_set_cost_errors,
 };
 pub use principal::{ANONYMOUS_ACCOUNT, Principal, PrincipalScope};
 pub use templates::TEMPLATES;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::action::Action;
 use crate::agent_age::{AgeThreshold, condition_thresholds};
-use crate::annotations::{PolicyNotice, is_quiet};
+use crate::annotations::{PolicyNotice, annotation_value_messages, is_quiet};
 use crate::nesting_limit::{MAX_BRACKETS, MAX_OPERATORS, is_nested_too_deeply};
 use crate::policy_dates::{PolicyDates, annotation_errors};
 use crate::policy_error::PolicyError;
@@ -166,7 +166,10 @@ impl Policy {
 
     /// The errors of its annotations, which only a new policy must not have.
     pub(crate) fn annotation_errors(&self) -> Vec<PolicyError> {
-        annotation_errors(&self.id, &self.text, &self.parsed)
+        let mut errors = annotation_errors(&self.id, &self.text, &self.parsed);
+        let messages = annotation_value_messages(&self.parsed);
+        errors.extend(messages.map(|text| PolicyError::at_start(&self.id, &self.text, text)));
+        errors
     }
 
     /// Whether the policy is enforced with this effect for some principal.

@@ -12,7 +12,6 @@ use cedar_policy::{
 use crate::action::Action;
 use crate::agent_age::AgeThreshold;
 use crate::agent_attributes::{AgentAttributes, CollectionMembership, domain_entities};
-use crate::annotations::annotation_value_messages;
 use crate::nesting_limit::{PolicyTextSize, is_nested_too_deeply, run_with_large_stack};
 use crate::policy::{Effect, Policy, PolicyMode, PolicyText, entity_uid};
 use crate::policy_error::PolicyError;
@@ -400,16 +399,6 @@ pub fn policy_set_cost_errors(texts: &[PolicyText]) -> Vec<PolicyError> {
         return vec![PolicyError::at_start(&text.id, &text.text, message)];
     }
     Vec::new()
-}
-
-/// The errors in the values of annotations. Sets that are stored keep their meaning whatever these are.
-pub fn annotation_value_errors(set: &PolicySet) -> Vec<PolicyError> {
-    let custom = set.policies().iter().filter(|policy| !policy.is_built_in);
-    let errors = custom.flat_map(|policy| {
-        let messages = annotation_value_messages(&policy.parsed);
-        messages.map(move |message| PolicyError::at_start(&policy.id, &policy.text, message))
-    });
-    errors.collect()
 }
 
 /// The errors of Cedar's strict validation. A policy without an action is checked for the default ones.

@@ -1,9 +1,7 @@
 //! Annotations: what a policy tells those whom it forbids something.
 #![allow(clippy::unwrap_used)]
 
-use a2a_registry_policy::{
-    MAX_MESSAGE_CHARS, PolicyNotice, PolicySet, PolicyText, annotation_value_errors,
-};
+use a2a_registry_policy::{MAX_MESSAGE_CHARS, PolicyNotice, PolicySet, PolicyText};
 
 fn compile(annotations: &str) -> PolicySet {
     let text = format!("{annotations}\nforbid (principal, action, resource);");
@@ -42,12 +40,12 @@ fn a_notice_has_the_name_unless_the_policy_is_quiet() {
 #[test]
 fn values_are_checked_in_new_sets_and_cut_in_stored_ones() {
     let at_bound = format!("@message(\"{}\")", "x".repeat(MAX_MESSAGE_CHARS));
-    assert!(annotation_value_errors(&compile(&at_bound)).is_empty());
+    assert_eq!(compile(&at_bound).new_policy_errors(), []);
     let beyond = compile(&format!(
         "@message(\"{}\")",
         "x".repeat(MAX_MESSAGE_CHARS + 1)
     ));
-    let errors = annotation_value_errors(&beyond);
+    let errors = beyond.new_policy_errors();
     assert!(errors[0].to_string().contains("`@message`"), "{errors:?}");
     let kept = beyond.policies()[0].notice.clone().unwrap();
     assert_eq!(kept.message.unwrap().len(), MAX_MESSAGE_CHARS);
@@ -57,10 +55,6 @@ fn values_are_checked_in_new_sets_and_cut_in_stored_ones() {
         "@quiet(\"yes\")",
         "@message",
     ] {
-        assert_eq!(
-            annotation_value_errors(&compile(invalid)).len(),
-            1,
-            "{invalid}"
-        );
+        assert_eq!(compile(invalid).new_policy_errors().len(), 1, "{invalid}");
     }
 }

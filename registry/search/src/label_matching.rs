@@ -1,9 +1,10 @@
 //! Label matching: compares the labels of a caller with the visibility labels of an agent.
 //!
 //! A plain label of the caller shows the agents that have it. Labels with a mark apply rules that were evaluated for
-//! each agent beforehand, and are kept beside the documents (`rule_labels`): if any label begins with [`ONLY_MARK`], plain labels show only agents that also have one of
-//! those labels; plain labels never show agents that have a label marked with [`NEVER_MARK`]; a label marked with
-//! [`ALWAYS_MARK`] shows the agents that have it, regardless of the other marks.
+//! each agent beforehand, and are kept beside the documents (`rule_labels`): if any label begins with [`ONLY_MARK`],
+//! plain labels show only agents that also have one of those labels; plain labels never show agents that have a label
+//! marked with [`NEVER_MARK`]; a label marked with [`ALWAYS_MARK`] shows the agents that have it, regardless of the
+//! other marks.
 
 use tantivy::{SegmentReader, Term};
 

@@ -60,7 +60,12 @@ async fn run_damage_reports(context: &AppContext, cancel: &CancellationToken) {
 /// Gives URNs under the company's authority to agents of hosts for which an admin vouched before it was set.
 async fn name_vouched_agents(context: &AppContext, cancel: &CancellationToken) {
     while !cancel.is_cancelled() {
-        let Err(error) = assign_missing_authority_urns(context).await else {
+        // As many hosts as there are, so it may be cut off like by a kill: the next start goes on.
+        let named = tokio::select! {
+            () = cancel.cancelled() => return,
+            named = assign_missing_authority_urns(context) => named,
+        };
+        let Err(error) = named else {
             return;
         };
         tracing::error!(

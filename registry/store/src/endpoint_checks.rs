@@ -1,6 +1,6 @@
 //! Endpoint checks: the checked addresses, their results with a history of 90 days, and what is permitted.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_registry_domain::endpoint::EndpointState;
 use sea_orm::ActiveValue::Set;
@@ -16,6 +16,7 @@ use super::entity::queries::{page_after, rows_where_in};
 use super::entity::{
     agent, domain, endpoint_check, endpoint_day, endpoint_host, endpoint_permission,
 };
+use super::settings::lock_setting;
 use super::{Executor, StoreError, WriteTransaction};
 
 /// Days for which the results of an address are kept.
@@ -23,6 +24,11 @@ pub const ENDPOINT_HISTORY_DAYS: i32 = 90;
 
 /// The setting with the position of the scan that assigns all agents their addresses; empty at its beginning.
 pub const ENDPOINT_SCAN_SETTING: &str = "endpoint_checks_scan";
+
+/// Begins the position of a scan that another one follows.
+pub const REPEATED_SCAN_PREFIX: &str = "again ";
+/// Begins the time at which the last scan ended.
+pub const ENDED_SCAN_PREFIX: &str = "ended ";
 
 /// An address to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,20 +40,35 @@ pub struct NewEndpointCheck {
     pub tenant: Option<String>,
 }
 
+/// The addresses with these ids; locked until the write ends if `db` is a write, so that none is deleted while an agent
+/// is assigned to it.
 pub async fn endpoint_checks_by_ids(
     db: &impl Executor,
     ids: &[i64],
 ) -> Result<Vec<endpoint_check::Model>, StoreError> {
-    let query = endpoint_check::Entity::find();
-    rows_where_in(db, query, endpoint_check::Column::Id, ids).await
+    let query = endpoint_check::Entity::find().order_by_asc(endpoint_check::Column::Id);
+    rows_where_in(
+        db,
+        lock_for_update(db, query),
+        endpoint_check::Column::Id,
+        ids,
+    )
+    .await
 }
 
+/// The addresses with these keys; locked like those of [`endpoint_checks_by_ids`].
 pub async fn endpoint_checks_by_keys(
     db: &impl Executor,
     keys: &[String],
 ) -> Result<Vec<endpoint_check::Model>, StoreError> {
-    let query = endpoint_check::Entity::find();
-    rows_where_in(db, query, endpoint_check::Column::Key, keys).await
+    let query = endpoint_check::Entity::find().order_by_asc(endpoint_check::Column::Id);
+    rows_where_in(
+        db,
+        lock_for_update(db, query),
+        endpoint_check::Column::Key,
+        keys,
+    )
+    .await
 }
 
 /// The agents with this checked address, by id; locked until the write ends if `db` is a write.
@@ -119,7 +140,7 @@ impl WriteTransaction {
         new_checks: &[NewEndpointCheck],
         now: i64,
     ) -> Result<(), StoreError> {
-        let hosts: HashSet<&str> = new_checks.iter().map(|new| new.origin.as_str()).collect();
+        let hosts: BTreeSet<&str> = new_checks.iter().map(|new| new.origin.as_str()).collect();
         let rows = hosts.iter().map(|origin| endpoint_host::Model {
             origin: (*origin).to_owned(),
             due_at: Some(now),
@@ -129,8 +150,9 @@ impl WriteTransaction {
             network: None,
             created_at: now,
         });
+        // Locks a known host, too, so that nobody deletes it before its new checks are visible.
         let conflict = OnConflict::column(endpoint_host::Column::Origin)
-            .do_nothing()
+            .update_column(endpoint_host::Column::Origin)
             .to_owned();
         let rows = rows.map(IntoActiveModel::into_active_model);
         self.insert_rows(rows, Some(conflict)).await?;
@@ -184,6 +206,7 @@ impl WriteTransaction {
 
     async fn make_endpoint_host_due(&self, origin: &str, at: i64) -> Result<(), StoreError> {
         use endpoint_host::Column as C;
+        self.lock_endpoint_host(origin).await?;
         let is_later = Condition::any()
             .add(C::DueAt.is_null())
             .add(C::DueAt.gt(at));
@@ -195,6 +218,15 @@ impl WriteTransaction {
             .filter(C::Origin.eq(origin))
             .filter(is_later);
         self.update_rows(rows).await
+    }
+
+    /// Lets the end of a lease and the deletion of a host wait for checks that become due in this write, and the other
+    /// way round: each derives the host's row from the checks that it sees.
+    pub(super) async fn lock_endpoint_host(&self, origin: &str) -> Result<(), StoreError> {
+        lock_for_update(self, endpoint_host::Entity::find_by_id(origin))
+            .one(self.connection())
+            .await?;
+        Ok(())
     }
 
     /// Stores the result of a check, as that of its day too, and deletes the days that are too old.
@@ -238,10 +270,16 @@ impl WriteTransaction {
     /// Deletes those of these addresses that no agent has any more, with their history and their hosts.
     pub async fn delete_unused_endpoint_checks(&self, checks: &[i64]) -> Result<(), StoreError> {
         for check in endpoint_checks_by_ids(self, checks).await? {
-            let used = agents_by_endpoint_check(self, check.id, None, 1).await?;
-            if !used.is_empty() {
+            // Locks no agent: others lock agents before their checks.
+            let user = agent::Entity::find()
+                .filter(agent::Column::EndpointCheckId.eq(check.id))
+                .limit(1)
+                .one(self.connection())
+                .await?;
+            if user.is_some() {
                 continue;
             }
+            self.lock_endpoint_host(&check.origin).await?;
             let days = endpoint_day::Entity::delete_many()
                 .filter(endpoint_day::Column::CheckId.eq(check.id));
             self.delete_rows(days).await?;
@@ -301,8 +339,31 @@ impl WriteTransaction {
             .await
     }
 
-    /// Lets all agents be assigned their addresses again, because what is permitted has changed.
+    /// Ends the vouch for the endpoints of a domain; returns whether there was one.
+    pub async fn end_endpoint_vouch(&self, domain: i64) -> Result<bool, StoreError> {
+        let mut stored = endpoint_permissions_by_domain(self, &[domain]).await?;
+        let vouched = stored.remove(&domain);
+        let Some(row) = vouched.filter(|row| row.vouched_generation.is_some()) else {
+            return Ok(false);
+        };
+        let ended = endpoint_permission::Model {
+            checks_off: row.checks_off,
+            ..endpoint_permission::Model::new_permission(domain)
+        };
+        self.set_endpoint_permission(ended).await?;
+        Ok(true)
+    }
+
+    /// Lets all agents be assigned their addresses again, because what is permitted has changed. A scan that is under
+    /// way goes on, and another one follows it: requests that keep coming would otherwise keep it from its end.
     pub async fn request_endpoint_scan(&self) -> Result<(), StoreError> {
-        self.set_setting(ENDPOINT_SCAN_SETTING, "").await
+        let position = lock_setting(self, ENDPOINT_SCAN_SETTING).await?;
+        let position = position.unwrap_or_default();
+        let next = match position.as_str() {
+            ended if ended.starts_with(ENDED_SCAN_PREFIX) => String::new(),
+            again if again.is_empty() || again.starts_with(REPEATED_SCAN_PREFIX) => return Ok(()),
+            after => format!("{REPEATED_SCAN_PREFIX}{after}"),
+        };
+        self.set_setting(ENDPOINT_SCAN_SETTING, &next).await
     }
 }

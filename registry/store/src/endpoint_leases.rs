@@ -79,20 +79,9 @@ impl Store {
 impl WriteTransaction {
     /// The address blocks with as many visits and checks under way as are allowed.
     async fn full_endpoint_networks(&self, now: i64) -> Result<Vec<String>, StoreError> {
-        let mut busy = self.visit_counts_by_network(now).await?;
-        let leased: Vec<String> = endpoint_host::Entity::find()
-            .select_only()
-            .column(endpoint_host::Column::Network)
-            .filter(endpoint_host::Column::LeasedUntil.gte(now))
-            .filter(endpoint_host::Column::Network.is_not_null())
-            .into_tuple()
-            .all(self.connection())
-            .await?;
-        for network in leased {
-            *busy.entry(network).or_default() += 1;
-        }
-        let full = busy.into_iter();
-        Ok(full
+        let busy = self.visit_counts_by_network(now).await?;
+        Ok(busy
+            .into_iter()
             .filter(|(_, visits)| *visits >= MAX_VISITS_PER_NETWORK)
             .map(|(network, _)| network)
             .collect())
@@ -105,6 +94,7 @@ impl WriteTransaction {
         not_before: i64,
         network: Option<String>,
     ) -> Result<(), StoreError> {
+        self.lock_endpoint_host(&leased.origin).await?;
         let due_at = self.first_endpoint_due_at(&leased.origin).await?;
         let rows = endpoint_host::Entity::update_many()
             .set(endpoint_host::ActiveModel {
@@ -131,8 +121,9 @@ impl WriteTransaction {
     }
 }
 
-/// No check is put off longer than this: a later time was set by a clock that was ahead.
-const MAX_PAUSE: i64 = 2 * DAY;
+/// No check is put off longer than this: a later time was set by a clock that was ahead. The longest `Retry-After` that
+/// counts is a week.
+const MAX_PAUSE: i64 = 8 * DAY;
 
 /// The hosts that may be asked now, the one that has been due longest first.
 fn select_due_hosts(now: i64) -> Select<endpoint_host::Entity> {

@@ -7,7 +7,7 @@ use sea_orm::sea_query::{CaseStatement, Expr};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QuerySelect};
 
 use super::bulk_rows::{MAX_STATEMENT_ROWS, lock_for_update, pad_keys};
-use super::entity::{domain, pace};
+use super::entity::{domain, endpoint_host, pace};
 use super::{Executor, Store, StoreError, WriteTransaction};
 
 /// The key of the only row of `pace`. Every lease locks it first, so that leases are given one after another.
@@ -75,7 +75,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// The number of visits under way in each address block, checks of proofs included.
+    /// The number of visits under way in each address block, checks of proofs and of endpoints included.
     pub(super) async fn visit_counts_by_network(
         &self,
         now: i64,
@@ -90,9 +90,21 @@ impl WriteTransaction {
             .into_tuple()
             .all(self.connection())
             .await?;
-        Ok(rows
+        let mut counts: HashMap<String, u32> = rows
             .into_iter()
             .map(|(network, visits)| (network, u32::try_from(visits).unwrap_or(u32::MAX)))
-            .collect())
+            .collect();
+        let endpoints: Vec<String> = endpoint_host::Entity::find()
+            .select_only()
+            .column(endpoint_host::Column::Network)
+            .filter(endpoint_host::Column::LeasedUntil.gte(now))
+            .filter(endpoint_host::Column::Network.is_not_null())
+            .into_tuple()
+            .all(self.connection())
+            .await?;
+        for network in endpoints {
+            *counts.entry(network).or_default() += 1;
+        }
+        Ok(counts)
     }
 }

@@ -227,7 +227,8 @@ fn to_visit(
     }
 }
 
-/// The fetch task of a source, without its credential; `reads_registries` says whether to read the registries that catalogs list.
+/// The fetch task of a source, without its credential; `reads_registries` says whether to read the registries that
+/// catalogs list.
 fn to_source_task(
     row: source::Model,
     reads_registries: bool,

@@ -10,8 +10,7 @@ use crate::domains::actions::find_visible_domain;
 use crate::domains::row_views::proof_check_view;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
-use crate::ownership::challenges::ensure_challenges;
-use crate::ownership::is_provable_domain;
+use crate::ownership::challenges::{challenge_unavailable_reason, ensure_challenges};
 use crate::ownership::urn_authority::{is_urn_authority, reserved_authority_error};
 use crate::ownership::verify::{
     build_domain_check_request, enforce_failed_check_limit, record_domain_check, run_domain_check,
@@ -28,11 +27,10 @@ pub async fn domain_verify(
 ) -> Result<Verification> {
     let account = caller.require_permission(Permission::Register)?;
     let row = find_visible_domain(context, caller, domain).await?;
-    if !is_provable_domain(&row) && !is_served_over_tls(context, &row).await? {
-        return Err(AppError::conflict(format!(
-            "{} cannot be proved: only a host name on port 443 can. An admin can vouch for it.",
-            row.name
-        )));
+    if let Some(reason) = challenge_unavailable_reason(&row)
+        && !is_served_over_tls(context, &row).await?
+    {
+        return Err(AppError::conflict(reason));
     }
     if !caller.has_permission(Permission::Curate)
         && is_urn_authority(context, &context.store, &row.name).await?

@@ -9,7 +9,8 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_policy::{AgentAge, PolicySet};
 use a2a_registry_store::endpoint_checks::{
-    ENDPOINT_SCAN_SETTING, NewEndpointCheck, endpoint_checks_by_keys, live_domains_by_names,
+    ENDED_SCAN_PREFIX, ENDPOINT_SCAN_SETTING, NewEndpointCheck, REPEATED_SCAN_PREFIX,
+    endpoint_checks_by_keys, live_domains_by_names,
 };
 use a2a_registry_store::entity::{agent, endpoint_check, event};
 use a2a_registry_store::{Executor, WriteTransaction, agents, events, settings};
@@ -33,6 +34,8 @@ const SEQ_SETTING: &str = "endpoint_checks_seq";
 const SCAN_BATCH: u64 = 100;
 /// Events per transaction.
 const EVENT_BATCH: u64 = 200;
+/// Agents of events per transaction, beyond which no further event is applied in it.
+const MAX_EVENT_AGENTS: usize = 500;
 /// How often all agents are gone through, for what no event of theirs reports.
 const SCAN_INTERVAL: i64 = DAY;
 
@@ -41,6 +44,8 @@ const SCAN_INTERVAL: i64 = DAY;
 enum ScanPosition {
     /// After this agent, or at the beginning.
     After(Option<Uuid>),
+    /// After this agent, and another scan follows, because what is permitted has changed since the beginning.
+    Repeated(Uuid),
     /// The last scan ended at this time.
     EndedAt(i64),
 }
@@ -48,8 +53,11 @@ enum ScanPosition {
 impl ScanPosition {
     /// An unreadable position begins a new scan.
     fn parse(text: &str) -> Self {
-        match text.strip_prefix("ended ") {
-            Some(at) => at.parse().map_or(Self::After(None), Self::EndedAt),
+        if let Some(at) = text.strip_prefix(ENDED_SCAN_PREFIX) {
+            return at.parse().map_or(Self::After(None), Self::EndedAt);
+        }
+        match text.strip_prefix(REPEATED_SCAN_PREFIX) {
+            Some(id) => id.parse().map_or(Self::After(None), Self::Repeated),
             None => Self::After(text.parse().ok()),
         }
     }
@@ -58,14 +66,33 @@ impl ScanPosition {
         match self {
             Self::After(None) => String::new(),
             Self::After(Some(id)) => id.to_string(),
-            Self::EndedAt(at) => format!("ended {at}"),
+            Self::Repeated(id) => format!("{REPEATED_SCAN_PREFIX}{id}"),
+            Self::EndedAt(at) => format!("{ENDED_SCAN_PREFIX}{at}"),
         }
     }
 
     const fn is_due(self, now: i64) -> bool {
         match self {
-            Self::After(_) => true,
+            Self::After(_) | Self::Repeated(_) => true,
             Self::EndedAt(at) => now.saturating_sub(at) >= SCAN_INTERVAL || at > now,
+        }
+    }
+
+    const fn last_agent(self) -> Option<Uuid> {
+        match self {
+            Self::After(agent) => agent,
+            Self::Repeated(agent) => Some(agent),
+            Self::EndedAt(_) => None,
+        }
+    }
+
+    /// The position after a page that ends with this agent, or with the last of all agents at `now`.
+    const fn after_page(self, page_end: Option<Uuid>, now: i64) -> Self {
+        match (page_end, self) {
+            (Some(agent), Self::Repeated(_)) => Self::Repeated(agent),
+            (Some(agent), _) => Self::After(Some(agent)),
+            (None, Self::Repeated(_)) => Self::After(None),
+            (None, _) => Self::EndedAt(now),
         }
     }
 }
@@ -92,31 +119,24 @@ pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> 
     let scan = settings::lock_setting(&write, ENDPOINT_SCAN_SETTING).await?;
     let scan = ScanPosition::parse(&scan.unwrap_or_default());
     let rows = events::events_after(&write, seq, EVENT_BATCH).await?;
-    let mut batch = AgentBatch::from_events(&write, &rows).await?;
-    if let Some(last) = rows.last() {
-        write
-            .set_setting(SEQ_SETTING, &last.seq.to_string())
-            .await?;
+    let (mut batch, applied) = AgentBatch::from_events(&write, &rows).await?;
+    if let Some(applied) = applied {
+        write.set_setting(SEQ_SETTING, &applied.to_string()).await?;
     }
     let mut is_scanning = false;
     if scan.is_due(now) {
-        let after = match scan {
-            ScanPosition::After(after) => after,
-            ScanPosition::EndedAt(_) => None,
-        };
-        let page = agents::agents_page_by_id(&write, after, SCAN_BATCH).await?;
-        is_scanning = page.len() as u64 == SCAN_BATCH;
-        let next = match page.last().filter(|_| is_scanning) {
-            Some(last) => ScanPosition::After(Some(last.id)),
-            None => ScanPosition::EndedAt(now),
-        };
+        let page = agents::agents_page_by_id(&write, scan.last_agent(), SCAN_BATCH).await?;
+        let is_full = page.len() as u64 == SCAN_BATCH;
+        let page_end = page.last().filter(|_| is_full).map(|row| row.id);
+        let next = scan.after_page(page_end, now);
+        is_scanning = next.is_due(now);
         write
             .set_setting(ENDPOINT_SCAN_SETTING, &next.to_text())
             .await?;
         batch.ids.extend(page.iter().map(|row| row.id));
     }
     assign_and_commit(context, write, &batch).await?;
-    Ok(is_scanning || rows.len() as u64 == EVENT_BATCH)
+    Ok(is_scanning || applied.is_some_and(|applied| applied < highest))
 }
 
 /// Takes the addresses away from agents after checks were turned off; returns whether there may be more of them.
@@ -160,9 +180,15 @@ struct AgentBatch {
 }
 
 impl AgentBatch {
-    async fn from_events(write: &WriteTransaction, rows: &[event::Model]) -> Result<Self> {
+    /// The agents that the first of these events are about, and the number of the last one that was applied: the events
+    /// of domains with many agents take several transactions.
+    async fn from_events(
+        write: &WriteTransaction,
+        rows: &[event::Model],
+    ) -> Result<(Self, Option<i64>)> {
         let mut batch = Self::default();
         let mut domain_names = BTreeSet::new();
+        let mut applied = None;
         for row in rows {
             let kind = row.kind.known_value();
             match row.agent_id {
@@ -174,18 +200,22 @@ impl AgentBatch {
                         batch.approved.insert(agent);
                     }
                 }
-                None if kind.is_some_and(changes_permissions) => {
-                    domain_names.insert(row.subject.clone());
+                None if kind.is_some_and(changes_permissions)
+                    && domain_names.insert(row.subject.as_str()) =>
+                {
+                    let domains = live_domains_by_names(write, &[row.subject.clone()]).await?;
+                    let ids: Vec<i64> = domains.iter().map(|row| row.id).collect();
+                    let others = agents::live_agent_ids_by_domain(write, &ids).await?;
+                    batch.ids.extend(others);
                 }
                 None => {}
             }
+            applied = Some(row.seq);
+            if batch.ids.len() >= MAX_EVENT_AGENTS {
+                break;
+            }
         }
-        let names: Vec<String> = domain_names.into_iter().collect();
-        let domains = live_domains_by_names(write, &names).await?;
-        let ids: Vec<i64> = domains.iter().map(|row| row.id).collect();
-        let others = agents::live_agent_ids_by_domain(write, &ids).await?;
-        batch.ids.extend(others);
-        Ok(batch)
+        Ok((batch, applied))
     }
 }
 
@@ -342,6 +372,7 @@ mod tests {
         for position in [
             ScanPosition::After(None),
             ScanPosition::After(Some(id)),
+            ScanPosition::Repeated(id),
             ScanPosition::EndedAt(5),
         ] {
             assert_eq!(ScanPosition::parse(&position.to_text()), position);
@@ -353,5 +384,17 @@ mod tests {
         assert!(ended.is_due(11 * DAY));
         assert!(ended.is_due(10 * DAY - 1), "the clock was set back");
         assert!(ScanPosition::After(None).is_due(0));
+    }
+
+    #[test]
+    fn a_scan_that_is_requested_again_ends_before_the_next_one_begins() {
+        let (first, last) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let repeated = ScanPosition::Repeated(first);
+        assert_eq!(repeated.last_agent(), Some(first));
+        let later = repeated.after_page(Some(last), 7);
+        assert_eq!(later, ScanPosition::Repeated(last));
+        let again = later.after_page(None, 7);
+        assert_eq!(again, ScanPosition::After(None));
+        assert_eq!(again.after_page(None, 7), ScanPosition::EndedAt(7));
     }
 }

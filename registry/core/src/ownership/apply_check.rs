@@ -176,8 +176,12 @@ pub async fn update_domain_ownership(
     let (old_state, owner) = (row.state()?, row.owner_id);
     let methods = row.proof_methods.clone();
     let ownership = set_ownership(row, old_state, &claims, change_set.now());
-    if row.owner_id.is_some() {
-        // A proof is of the host name on port 443, also where the host was registered over plain http.
+    if row.owner_id.is_some() && row.scheme != "https" {
+        // A proof is of the host name on port 443. What an admin said about endpoints was about plain http.
+        if write.end_endpoint_vouch(row.id).await? {
+            let data = json!({"origin": row.domain_origin()});
+            change_set.add_event(EventKind::DomainEndpointsVouchEnded, &row.name, actor, data);
+        }
         row.scheme = "https".to_owned();
     }
     write.set_domain_ownership(row).await?;

@@ -72,14 +72,14 @@ pub async fn policy_preview_start(
         seen_at: now.0,
     };
     write.insert_policy_preview(row.clone()).await?;
-    // Before the commit, so that nothing waits that no process makes.
-    if !context.policy_sets.queue_preview(row.id, texts) {
-        return Err(AppError::unavailable(
-            "Too many previews are waiting; try again when one is done.",
-            5,
-        ));
-    }
     write.commit().await?;
+    // After the commit: the job takes a preview that is not stored yet for a cancelled one.
+    if !context.policy_sets.queue_preview(row.id, texts) {
+        let problem = "Too many previews are waiting; try again when one is done.";
+        let told = Some(problem.to_owned());
+        end_preview(context, row.id, PreviewState::Failed, None, told).await?;
+        return Err(AppError::unavailable(problem, 5));
+    }
     context.policy_sets.preview_signal.notify_one();
     job_view(context, caller, row)
 }

@@ -58,16 +58,17 @@ pub async fn unknown_principal_warnings(
     let unknown_accounts = unknown_accounts
         .into_iter()
         .map(|name| ("account", PrincipalScope::Account(name), &known_accounts));
+    let unknown: Vec<_> = unknown_groups.chain(unknown_accounts).collect();
+    let further = unknown.len().saturating_sub(MAX_WARNINGS);
     let mut warnings = Vec::new();
-    for (kind, scope, known) in unknown_groups.chain(unknown_accounts) {
+    // Each is compared with all known names.
+    for (kind, scope, known) in unknown.into_iter().take(MAX_WARNINGS) {
         let (PrincipalScope::Group(name) | PrincipalScope::Account(name)) = &scope else {
             continue;
         };
         let policy = policies_by_scope.get(&scope).copied().unwrap_or_default();
         warnings.push(unknown_principal_warning(policy, kind, name, known));
     }
-    let further = warnings.len().saturating_sub(MAX_WARNINGS);
-    warnings.truncate(MAX_WARNINGS);
     if further > 0 {
         warnings.push(format!("{further} more groups and accounts are unknown."));
     }

@@ -91,7 +91,11 @@ pub async fn record_reached_ages(
         let latest = threshold.latest_start(progress.as_of);
         let column = age_column(threshold.age);
         if let Some(moment) = earliest_agent_moment(&context.store, column, latest).await? {
-            next = next.min(now.0.saturating_add(moment.saturating_sub(latest)));
+            let due = progress
+                .as_of
+                .0
+                .saturating_add(moment.saturating_sub(latest));
+            next = next.min(due);
         }
     }
     let next = Timestamp(next.max(now.0.saturating_add(MIN_CHECK_INTERVAL)));

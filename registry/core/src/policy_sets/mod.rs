@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex};
 use a2a_registry_domain::admission_rules::{AdmissionRules, Rule};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{
-    Policy, PolicyError, PolicySet, PolicyText, PrincipalScope, annotation_value_errors,
-    policy_set_cost_errors,
+    Policy, PolicyError, PolicySet, PolicyText, PrincipalScope, policy_set_cost_errors,
 };
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::{Executor, policies};
@@ -255,7 +254,6 @@ pub async fn compile_new_draft(
             deselected_group_policies(&set, identity)
                 .map(|(policy, text)| PolicyError::at_start(&policy.id, &policy.text, text)),
         );
-        errors.extend(annotation_value_errors(&set));
         match errors.is_empty() {
             true => Ok(set),
             false => Err(errors),

@@ -3,15 +3,19 @@
 
 use a2a_registry_api::{Act, Review};
 use a2a_registry_domain::admission_rules::Rule;
+use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ChangeClass, ReviewKind};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::DAY;
+use a2a_registry_policy::{AgentAge, PolicySet};
 use a2a_registry_store::entity::review;
 use a2a_registry_store::{StoreError, WriteTransaction, approval_terms, decisions};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::decision::submitter_name;
+use crate::admission::policy_subject::crosses_age_threshold;
 use crate::agents::views::require_visible_agent;
 use crate::commit::agent_state::{AgentChangeState, load_agent_state};
 use crate::commit::change_set::ChangeSet;
@@ -207,7 +211,8 @@ async fn advance_agent_terms(
         }
         match step {
             ApprovalTermStep::Begin => {
-                record_approval_term(&write, &mut change_set, &mut state).await?
+                let policies = context.policy_sets.newest_set();
+                record_approval_term(&write, &mut change_set, &mut state, &policies).await?
             }
             ApprovalTermStep::Announce { term } => {
                 open_due_recertification(&write, &mut change_set, &mut state, term).await?
@@ -224,6 +229,7 @@ async fn record_approval_term(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     state: &mut AgentChangeState,
+    policies: &PolicySet,
 ) -> Result<(), StoreError> {
     if state.agent.certified_at.is_some() {
         return Ok(());
@@ -236,6 +242,13 @@ async fn record_approval_term(
     let began = by_person.or_else(|| approved().next());
     state.agent.certified_at = Some(began.map_or(state.agent.created_at, |made| made.at));
     change_set.put_agent(&state.agent);
+    // The search for agents that reach an age does not look this far back.
+    let moments = (None, state.agent.certified_at);
+    let now = change_set.now();
+    if crosses_age_threshold(policies, AgentAge::Approved, moments, now) {
+        let data = json!({"age": AgentAge::Approved.as_str()});
+        change_set.add_agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM_ACTOR, data);
+    }
     Ok(())
 }
 

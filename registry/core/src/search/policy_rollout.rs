@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::agents::records::{AgentRecord, PolicyRecordRows};
 use crate::context::AppContext;
 use crate::error::AppError;
+use crate::policy_sets::age_progress::AgeProgress;
 use crate::policy_sets::{compile_earlier_set, load_newest_policy_set};
 use crate::search::indexing::{
     IndexingError, MAX_EVENTS_PER_COMMIT, apply_next_events, run_blocking_index_work,
@@ -73,6 +74,8 @@ pub async fn roll_out_newest_policies(
             break newest;
         }
     };
+    // The event of this set may not be applied yet, and agents that have reached an age by its making have no event.
+    sets.advance_ages(AgeProgress::load(&context.store).await?.as_of);
     sets.queue_all_agents();
     if !newest.is_independent_of_resource(Action::Discover) {
         let is_new = newest.number() != sets.enforced_set().number();

@@ -64,8 +64,10 @@ pub use endpoints::{endpoint_check, endpoint_day, endpoint_host, endpoint_permis
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, owner_fingerprint, proof_check};
 pub use peer_candidates::peer_candidate;
-pub use policies::{access_decision, dry_run_change, hidden_agent, policy_set, waiver};
-pub use policies::{dry_run_change, policy_preview, policy_replica, policy_set, waiver};
+pub use policies::{
+    access_decision, dry_run_change, hidden_agent, policy_preview, policy_replica, policy_set,
+    waiver,
+};
 pub use reviews::{agent_report, break_glass, review_approval, review_comment};
 pub use schema::schema_compatibility;
 pub use source_credentials::source_credential;
