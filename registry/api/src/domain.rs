@@ -468,6 +468,7 @@ mod tests {
     use super::*;
 
     fn source(days: &[(u32, u32)]) -> SourceView {
+            credential: None,
         let day = |&(looks, good): &(u32, u32)| SourceDay {
             day: "2026-11-20".into(),
             looks,
