@@ -468,7 +468,6 @@ mod tests {
     use super::*;
 
     fn source(days: &[(u32, u32)]) -> SourceView {
-            credential: None,
         let day = |&(looks, good): &(u32, u32)| SourceDay {
             day: "2026-11-20".into(),
             looks,
@@ -484,6 +483,7 @@ mod tests {
             own: false,
             limit_met: None,
             card_url: None,
+            credential: None,
             last_attempt: None,
             attempts: Vec::new(),
             next_due: None,
