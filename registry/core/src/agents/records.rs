@@ -33,7 +33,7 @@ pub struct KnownAgentStates {
     liveness: LivenessState,
     /// The decision on the current version.
     pub version_state: VersionState,
-    coverage_level: CoverageLevel,
+    pub(super) coverage_level: CoverageLevel,
     domain_state: DomainState,
 }
 
