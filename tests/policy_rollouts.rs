@@ -47,8 +47,8 @@ async fn registry_with_agents(url: &str) -> (InProcessRegistry, Uuid) {
         ("two.agents-test.com", "pay"),
         ("three.agents-test.com", "travel"),
     ] {
-        let agent = registry.register_approved_card(domain, &card(domain, skill));
-        travel = agent.await.id;
+        let card = card(domain, skill);
+        travel = registry.register_approved_card(domain, &card).await.id;
     }
     registry.catch_up().await;
     (registry, travel)

@@ -1,6 +1,6 @@
 //! Fetches with credentials, over TLS: what an origin gets, and what an attacker with the database does not.
 
-use a2a_crawler::{CrawlFrontier as _, VisitOutcome};
+use a2a_crawler::VisitOutcome;
 use a2a_registry_api::{NewOwnerVouch, Recrawl, Registration};
 use a2a_registry_core::config::AllowPorts;
 use a2a_registry_core::crawl::ingest::ingest_outcomes;

@@ -2,7 +2,6 @@
 
 use std::time::Duration as StdDuration;
 
-use a2a_crawler::CrawlFrontier as _;
 use a2a_registry_api::{
     DomainView, NewGeneration, NewOwnerVouch, NewSourceCredential, NewToken, Recrawl, Registration,
     SourceCredentialView, Transfer,

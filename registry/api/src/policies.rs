@@ -298,7 +298,9 @@ pub struct AccessChange {
 /// A preview that is waiting, in progress or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PreviewJob {
+    /// By which the preview is shown and cancelled.
     pub id: Uuid,
+    /// Whether the preview waits, runs or has ended, and how.
     #[schema(value_type = PreviewState)]
     pub state: OpenEnum<PreviewState>,
     /// Number of agents that were evaluated so far.

@@ -62,8 +62,11 @@ pub struct SearchArgs {
     /// fresh, stale or gone; fresh and stale by default
     #[arg(long, value_name = "STATE")]
     liveness: Vec<String>,
-    /// Whether the agent answers: answers, needs_credentials, not_a2a, unclear, does_not_answer or not_checked
-    #[arg(long, value_name = "STATE")]
+    #[arg(
+        help = "Whether the agent answers: answers, needs_credentials, not_a2a, unclear, does_not_answer or not_checked",
+        long,
+        value_name = "STATE"
+    )]
     endpoint: Vec<String>,
     /// Result of the signature check: unsigned, valid, untrusted, invalid or unknown
     #[arg(long, value_name = "STATE")]

@@ -42,8 +42,12 @@ pub struct SetCredentialArgs {
     name: DomainArg,
     #[command(flatten)]
     source: SourceArg,
-    /// Kind: bearer, basic, header or client_credentials
-    #[arg(long, value_name = "KIND", default_value = "bearer")]
+    #[arg(
+        help = "Kind: bearer, basic, header or client_credentials",
+        long,
+        value_name = "KIND",
+        default_value = "bearer"
+    )]
     kind: CredentialKind,
     /// The user name, the name of the header field, or the client id
     #[arg(long = "name", value_name = "NAME")]
@@ -52,11 +56,17 @@ pub struct SetCredentialArgs {
     /// input
     #[arg(long, value_name = "FILE")]
     secret_file: String,
-    /// The https URL that issues access tokens, for client_credentials
-    #[arg(long, value_name = "URL")]
+    #[arg(
+        help = "The https URL that issues access tokens, for client_credentials",
+        long,
+        value_name = "URL"
+    )]
     token_url: Option<String>,
-    /// The scopes to ask for, separated by spaces, for client_credentials
-    #[arg(long, value_name = "SCOPES")]
+    #[arg(
+        help = "The scopes to ask for, separated by spaces, for client_credentials",
+        long,
+        value_name = "SCOPES"
+    )]
     scope: Option<String>,
 }
 

@@ -427,12 +427,8 @@ impl<'a> ChangeSet<'a> {
     /// `commit_and_publish`.
     pub async fn write(mut self, write: &WriteTransaction) -> Result<CommittedChanges, AppError> {
         self.apply_states_to_new_versions();
-        let mut agents: Vec<Uuid> = self
-            .events
-            .iter()
-            .filter_map(|event| event.agent_id)
-            .chain(self.confirmed_agents)
-            .collect();
+        let of_events = self.events.iter().filter_map(|event| event.agent_id);
+        let mut agents: Vec<Uuid> = of_events.chain(self.confirmed_agents).collect();
         agents.sort_unstable();
         agents.dedup();
         let rows = agents.iter().filter_map(|id| self.agents.get(id));

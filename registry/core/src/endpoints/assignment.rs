@@ -203,7 +203,8 @@ impl AgentBatch {
                 None if kind.is_some_and(changes_permissions)
                     && domain_names.insert(row.subject.as_str()) =>
                 {
-                    let domains = live_domains_by_names(write, &[row.subject.clone()]).await?;
+                    let domains =
+                        live_domains_by_names(write, std::slice::from_ref(&row.subject)).await?;
                     let ids: Vec<i64> = domains.iter().map(|row| row.id).collect();
                     let others = agents::live_agent_ids_by_domain(write, &ids).await?;
                     batch.ids.extend(others);

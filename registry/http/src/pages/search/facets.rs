@@ -68,7 +68,8 @@ fn filter_value_label(filter: Option<Facet>, value: &str, names: &FilterValueNam
         (Some(Facet::Signature | Facet::Liveness), _) => state_facet_label(value),
         (Some(Facet::Endpoint), _) => {
             let state = value.parse::<EndpointState>();
-            text::single_line(state.map_or(value, EndpointState::label), 60)
+            let label = state.map_or_else(|_| value.to_owned(), |state| state.label().to_owned());
+            text::single_line(&label, 60)
         }
         (Some(Facet::Unmanaged), "true") => "has no responsible account".to_owned(),
         (Some(Facet::Unmanaged), "false") => "has a responsible account".to_owned(),

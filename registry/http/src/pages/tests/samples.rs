@@ -423,6 +423,7 @@ pub fn background(text: &str) -> AgentPageExtras {
     };
     AgentPageExtras {
         collections: vec![text.into()],
+        endpoint: None,
         days: vec![day(0, 2, 2), day(1, 2, 1)],
         proofs: vec![Proof {
             method: Method::Dns.into(),
