@@ -17,6 +17,7 @@
 )]
 
 mod bare_server;
+mod bench_encoder;
 mod bench_registry;
 mod cards;
 mod crawl;
@@ -33,7 +34,6 @@ mod load;
 mod loopback_resolver;
 mod meaning;
 mod policies;
-mod random_encoder;
 mod registration;
 mod relevance;
 mod report;

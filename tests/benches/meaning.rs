@@ -3,13 +3,12 @@
 //! `BENCH_AGENTS` (1000000) agents of four vectors are scanned, `BENCH_QUERIES` (200) times; `BENCH_HYBRID` (100000)
 //! agents are ingested for whole searches. Vectors have `BENCH_DIMENSIONS` (384) numbers; no model is needed, because
 //! the speed of a search does not depend on the values. Encoding is measured with the model in the folder
-//! `A2A_REGISTRY_TEST_MODEL`, else with one of MiniLM-L6's shape and random weights; the agents of a registry of
-//! `BENCH_CARDS` (1000) cards are embedded with it during searches.
+//! `A2A_REGISTRY_TEST_MODEL`, else with the built-in one; the agents of a registry of `BENCH_CARDS` (1000) cards are
+//! embedded with it during searches.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::black_box;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,9 +20,7 @@ use a2a_registry_core::embeddings::model_indexer::{
 use a2a_registry_core::search::indexing::rebuild_index;
 use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_embed::{
-    EmbedError, Embedder, EncoderOptions, LocalEncoder, ModelIdentity, TextKind,
-};
+use a2a_registry_embed::{EmbedError, Embedder, LocalEncoder, ModelIdentity, TextKind};
 use a2a_registry_search::vectors::{
     AgentVectors, MAX_CODES, MAX_NEAREST, SlotBitSet, VectorChange, VectorStore,
 };
@@ -71,18 +68,8 @@ fn vector(seed: u64, dimensions: usize) -> Vec<f32> {
 
 /// Measures the latency of encoding a query, alone and while cards are encoded, and the rate of encoding cards.
 async fn encode() {
-    let folder = tempfile::tempdir().unwrap();
-    let named = std::env::var_os("A2A_REGISTRY_TEST_MODEL").map(PathBuf::from);
-    if named.is_none() {
-        super::random_encoder::write(folder.path());
-    }
-    let model = named.as_deref().unwrap_or(folder.path());
-    let encoder = Arc::new(LocalEncoder::open(model, EncoderOptions::default()).unwrap());
-    println!(
-        "\nmodel {}, SHA-256 {}",
-        encoder.model_identity().name,
-        encoder.model_identity().id
-    );
+    println!();
+    let encoder = super::bench_encoder::open_encoder();
     // Thirty words of one token each; the encoder adds a first and a last token.
     let words = "find an agent that book flight to the city with hotel ticket weather forecast translation text language \
                  invoice payment bank money news test document image music order customer support help";
@@ -97,7 +84,7 @@ async fn encode() {
     let times = query_times(&encoder, count, query).await;
     print_latencies(
         "query of 32 tokens, one thread, ms",
-        "p50 (target 15)",
+        "p50 (target 5)",
         &times,
     );
     let generator = CardGenerator::new(size_from_env("BENCH_SEED", 1) as u64);

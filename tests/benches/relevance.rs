@@ -19,7 +19,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use a2a_registry_embed::{Embedder, EncoderOptions, LocalEncoder};
+use a2a_registry_embed::Embedder;
 use relevance_collections::everyday_questions::{
     EmbarrassingQuery, answerable_question_sets, embarrassing_queries, everyday_question_cards,
     unanswerable_questions,
@@ -37,7 +37,7 @@ const MODES: [&str; 3] = ["lexical", "hybrid", "semantic"];
 const COLUMN_CHARS: usize = 38;
 
 pub async fn run() {
-    let model = model();
+    let model: Arc<dyn Embedder> = super::bench_encoder::open_encoder();
     if is_wanted("own") {
         let own = own_collection();
         print_scores(&own.cards, &[("Our own queries", &own.queries)], &model).await;
@@ -166,22 +166,6 @@ fn half_name(half: QueryHalf) -> &'static str {
 /// Whether `BENCH_SETS` names this collection, or is not set.
 fn is_wanted(set: &str) -> bool {
     std::env::var("BENCH_SETS").map_or(true, |wanted| wanted.split(',').any(|one| one == set))
-}
-
-/// The sentence encoder for hybrid and semantic queries.
-fn model() -> Arc<dyn Embedder> {
-    let options = EncoderOptions::default();
-    let encoder = match std::env::var_os("A2A_REGISTRY_TEST_MODEL") {
-        Some(folder) => LocalEncoder::open(Path::new(&folder), options),
-        None => LocalEncoder::built_in(options),
-    };
-    let encoder = encoder.unwrap();
-    println!(
-        "model {}, SHA-256 {}",
-        encoder.model_identity().name,
-        encoder.model_identity().id
-    );
-    Arc::new(encoder)
 }
 
 /// Prints the scores of several lists of queries to the same cards, in every mode.

@@ -174,6 +174,11 @@ async fn weak_matches_stand_behind_a_line_of_their_own() {
     let (good, weak) = html.split_once("<h2>Weaker results</h2>").unwrap();
     assert!(good.contains("Wings") && weak.contains("Ledger"), "{html}");
     assert!(weak.contains("Only the 1 that fits"), "{html}");
+    // Where nothing fits, the page is not empty.
+    let html = page(&format!("{address}+-Wings")).await;
+    assert!(html.contains("<strong>0</strong> agents"), "{html}");
+    let (_, weak) = html.split_once("<h2>Weaker results</h2>").unwrap();
+    assert!(weak.contains("Ledger") && !weak.contains("Wings"), "{html}");
 }
 
 /// What a query was taken for is told in the answer, on the page and on the command line.

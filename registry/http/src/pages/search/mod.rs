@@ -94,7 +94,7 @@ struct SearchResultsView {
     /// Number of the listed agents, on all pages.
     count: String,
     hits: Vec<HitView>,
-    /// Weak matches, which come last; empty unless they are requested.
+    /// Weak matches, which come last; empty unless they are requested or nothing fits.
     weak: Vec<HitView>,
     /// Link to the list with the weaker results, and their number.
     weaker: Option<(String, String)>,
@@ -181,6 +181,8 @@ fn is_foreign_search(context: &AppContext, searched: &SearchQuery) -> bool {
     text.is_some_and(|text| context.semantic_search.is_foreign_query(text))
 }
 
+/// Searches for a page. Where nothing fits, the first of the weaker results stand in for hits, so that the page of a
+/// small registry is not empty; numbers and facets stay those of what fits.
 async fn search_with_filter_names(
     context: &AppContext,
     caller: &Caller,
@@ -193,9 +195,16 @@ async fn search_with_filter_names(
         fields: fields.chain(explanation_field).map(str::to_owned).collect(),
         ..query.clone()
     };
-    let response = search_agents(context, caller, &page_query).await?;
-    let mut list: AgentList = serde_json::from_slice(&response)
-        .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
+    let mut list = search_agent_list(context, caller, &page_query).await?;
+    if list.has_only_fitting() && list.total_fitting == 0 && list.total > 0 {
+        let all_query = SearchQuery {
+            fitting: Some(false),
+            facets: Vec::new(),
+            page_token: None,
+            ..page_query
+        };
+        list.agents = search_agent_list(context, caller, &all_query).await?.agents;
+    }
     hit_liveness::fill_hit_liveness(context, &mut list.agents).await;
     let skills = list.facets.get("skill");
     let skills = skills.map_or(&[][..], |facet| facet.values.as_slice());
@@ -204,6 +213,16 @@ async fn search_with_filter_names(
         skills: load_skill_names(context, caller, skills).await,
     };
     Ok(AgentListWithFilterNames { list, names })
+}
+
+async fn search_agent_list(
+    context: &AppContext,
+    caller: &Caller,
+    query: &SearchQuery,
+) -> Result<AgentList> {
+    let response = search_agents(context, caller, query).await?;
+    serde_json::from_slice(&response)
+        .map_err(|error| AppError::internal(format!("search answer: {error}")))
 }
 
 /// Parses the query of the page's URL. Empty values, which forms may send, count as absent.
@@ -353,6 +372,7 @@ fn search_results_view(
         false => list.total,
     };
     let weaker = list.total.saturating_sub(list.total_fitting);
+    let has_more_weak = weaker > weak.len() as u64;
     let other_list = |fitting: bool, count: u64| {
         let link = search_link(query, |query| query.fitting = Some(fitting));
         (count > 0).then(|| (link, text::group_thousands(&count)))
@@ -361,7 +381,7 @@ fn search_results_view(
         count: text::group_thousands(&listed),
         hits: views(hits),
         weak: views(weak),
-        weaker: other_list(false, weaker).filter(|_| only_fitting),
+        weaker: other_list(false, weaker).filter(|_| only_fitting && has_more_weak),
         fitting: other_list(true, list.total_fitting).filter(|_| !only_fitting && weaker > 0),
         facets: facets::facet_views(query, &list.facets, listed, names),
         resumed: list.order == "resumed",

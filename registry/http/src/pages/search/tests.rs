@@ -145,13 +145,17 @@ fn the_headline_counts_what_fits_and_a_link_leads_to_the_rest() {
     let link = "<a href=\"/?q=flights&#38;tag=travel&#38;fitting=false\">77 weaker results</a>";
     assert!(html.contains(link), "{html}");
     assert!(!html.contains("Weaker results") && !html.contains("Only the"));
-    // Where nothing fits, the link is all there is.
-    let html = render_marked("q=flights", &[], 1, 0);
+    // Where nothing fits, the first weaker results are listed, with a link where there are more.
+    let html = render_marked("q=flights", &[true, true], 3, 0);
     assert!(html.contains("<strong>0</strong> agents<"), "{html}");
+    assert!(html.contains("<h2>Weaker results</h2>"), "{html}");
     assert!(
-        html.contains("fitting=false\">1 weaker result</a>"),
+        html.contains("fitting=false\">3 weaker results</a>"),
         "{html}"
     );
+    let html = render_marked("q=flights", &[true], 1, 0);
+    assert!(html.contains("<h2>Weaker results</h2>"), "{html}");
+    assert!(!html.contains("fitting="), "{html}");
     // Where everything fits, there is no link.
     let html = render_marked("q=flights", &[false], 40, 40);
     assert!(
