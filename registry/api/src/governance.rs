@@ -29,6 +29,21 @@ pub struct ServedCard {
     pub listed: bool,
 }
 
+/// What a list shows of a reviewed card.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReviewedCard {
+    /// Description, at most 280 characters; empty if the card has none.
+    pub description: String,
+    /// Organization that provides the agent; empty if the card names none.
+    pub provider: String,
+    /// Parts of the card that differ from the content approved before, such as `skills`; empty for a first card.
+    pub changed: Vec<String>,
+    /// Number of errors that the linter found.
+    pub errors: u32,
+    /// Number of warnings that the linter found.
+    pub warnings: u32,
+}
+
 /// Review of one version of a card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Review {
@@ -86,6 +101,10 @@ pub struct Review {
     #[serde(default)]
     #[schema(value_type = ServedCard)]
     pub served: Option<ServedCard>,
+    /// What the reviewed card says, in brief; null if it is no longer stored.
+    #[serde(default)]
+    #[schema(value_type = ReviewedCard)]
+    pub card: Option<ReviewedCard>,
     /// Time at which it was opened.
     pub created_at: Timestamp,
     /// Time at which it was closed; null while it is open.
