@@ -161,7 +161,7 @@ enum Command {
     /// List and decide reviews
     #[command(subcommand)]
     Review(review::ReviewCommand),
-    /// Suspend, resume, deprecate, report or retire an agent; set its visibility and its sponsor
+    /// Suspend, resume, deprecate, report or retire an agent; set its visibility, its labels and its sponsor
     #[command(subcommand)]
     Agent(agent::AgentCommand),
     /// Create, list and revoke API tokens

@@ -97,6 +97,8 @@ plain_routes! {
         GET "/a2a/extendedAgentCard" => a2a_rest::extended_card;
         GET "/agents/{agent}/" => agent_page::show_agent_page;
         GET "/agents/{agent}/diff" => agent_page::diff::show_diff;
+        GET "/agents/{agent}/acts/{slug}" => agent_page::acts::show_agent_act;
+        POST "/agents/{agent}/acts/{slug}" => agent_page::acts::submit_agent_act;
         GET "/agents/{agent}" => agent_page::redirect_to_trailing_slash;
         GET "/register" => register_page::show_register_page;
         POST "/register" => register_page::submit_registration;
