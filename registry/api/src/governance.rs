@@ -16,6 +16,7 @@ use super::access_decisions::HiddenAgent;
 use super::agent::proof_coverage_text;
 use super::decision::BreakGlass;
 use super::hit::{Duplicates, Hit};
+use super::reviewed_card::ReviewedCard;
 use super::summary::HitSkill;
 use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 
@@ -27,21 +28,6 @@ pub struct ServedCard {
     pub digest: Option<String>,
     /// Whether the agent is listed with it: false while it is on hold, and once it is retired.
     pub listed: bool,
-}
-
-/// What a list shows of a reviewed card.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ReviewedCard {
-    /// Description, at most 280 characters; empty if the card has none.
-    pub description: String,
-    /// Organization that provides the agent; empty if the card names none.
-    pub provider: String,
-    /// Parts of the card that differ from the content approved before, such as `skills`; empty for a first card.
-    pub changed: Vec<String>,
-    /// Number of errors that the linter found.
-    pub errors: u32,
-    /// Number of warnings that the linter found.
-    pub warnings: u32,
 }
 
 /// Review of one version of a card.

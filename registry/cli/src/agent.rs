@@ -167,39 +167,16 @@ pub async fn run_agent(
             let id = client.find_agent_id(agent).await?;
             client.deprecate(id, &deprecation).await?
         }
-        AgentCommand::Sponsor { agent, account } => {
-            let patch = AgentPatch {
-                sponsor: Some(account.clone()),
-                ..AgentPatch::default()
-            };
-            patch_agent(client, agent, &patch).await?
-        }
-        AgentCommand::DeriveQueries { agent, off } => {
-            let patch = AgentPatch {
-                derived_queries: Some(!off),
-                ..AgentPatch::default()
-            };
-            patch_agent(client, agent, &patch).await?
+        AgentCommand::Sponsor { agent, .. }
+        | AgentCommand::DeriveQueries { agent, .. }
+        | AgentCommand::Visibility { agent, .. } => {
+            patch_agent(client, agent, &requested_patch(command)).await?
         }
         AgentCommand::Label {
             agent,
             labels,
             reason,
         } => set_agent_labels(client, agent, labels, reason.clone()).await?,
-        AgentCommand::Visibility {
-            agent,
-            visibility,
-            group,
-            collection,
-        } => {
-            let patch = AgentPatch {
-                visibility: Some(*visibility),
-                groups: (!group.is_empty()).then(|| group.clone()),
-                collections: (!collection.is_empty()).then(|| collection.clone()),
-                ..AgentPatch::default()
-            };
-            patch_agent(client, agent, &patch).await?
-        }
         AgentCommand::Recertify(named) => return recertify_agent(named, client, console).await,
         AgentCommand::Report {
             act: named,
@@ -208,6 +185,32 @@ pub async fn run_agent(
         AgentCommand::Retire { act: named, yes } => retire_agent(named, *yes, client).await?,
     };
     console.print_result(&reply, || console.print_line(&describe_agent(&reply.value)))
+}
+
+/// What a command changes with one request to change the agent.
+fn requested_patch(command: &AgentCommand) -> AgentPatch {
+    match command {
+        AgentCommand::Sponsor { account, .. } => AgentPatch {
+            sponsor: Some(account.clone()),
+            ..AgentPatch::default()
+        },
+        AgentCommand::DeriveQueries { off, .. } => AgentPatch {
+            derived_queries: Some(!off),
+            ..AgentPatch::default()
+        },
+        AgentCommand::Visibility {
+            visibility,
+            group,
+            collection,
+            ..
+        } => AgentPatch {
+            visibility: Some(*visibility),
+            groups: (!group.is_empty()).then(|| group.clone()),
+            collections: (!collection.is_empty()).then(|| collection.clone()),
+            ..AgentPatch::default()
+        },
+        _ => AgentPatch::default(),
+    }
 }
 
 async fn patch_agent(

@@ -70,8 +70,8 @@ pub async fn review_list(
     })
 }
 
-/// Reads rows above `after` until `size` of them match, or as many were read as one request may read. Returns them, and
-/// after which row to go on; `None` if no further row can match.
+/// Reads rows above `after` until `size` of them match, or as many were read as one request may read. Returns them,
+/// and after which row to go on; `None` if no further row can match.
 async fn matching_rows(
     context: &AppContext,
     filter: &ReviewFilter,

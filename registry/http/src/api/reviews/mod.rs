@@ -62,8 +62,8 @@ pub struct ReviewQuery {
 
 /// List reviews, oldest first
 ///
-/// Callers with limited access get only the reviews of their own agents. With a filter by what cards say, a page may have
-/// fewer entries than asked for, even none, while `next_page_token` is set: one request reads 2,000 cards at most.
+/// Callers with limited access get only the reviews of their own agents. With a filter by what cards say, a page may
+/// have fewer entries than asked for, even none, while `next_page_token` is set: one request reads 2,000 cards at most.
 #[utoipa::path(
     params(ReviewQuery),
     responses((status = 200, description = "A page of reviews", body = ReviewList))

@@ -1,4 +1,4 @@
-//! Filters of the review queue in a page's query, which its reviews carry on, so that the next one is of the same queue.
+//! Filters of the review queue in a page's query. Its reviews carry them, so that the next one is of the same queue.
 
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::reviews::list::ReviewListFilter;

@@ -125,8 +125,8 @@ pub(crate) async fn show_review(
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-/// Runs the action of a form, and redirects: after a decision to the next review of the queue, otherwise to the page, or
-/// to the review that the action opened. An error is shown above the form, which keeps its input.
+/// Runs the action of a form, and redirects: after a decision to the next review of the queue, otherwise to the page,
+/// or to the review that the action opened. An error is shown above the form, which keeps its input.
 pub(crate) async fn submit_review_action(
     ReviewId(id): ReviewId,
     form: PermittedForm<Register, ReviewActionForm>,
