@@ -95,7 +95,9 @@ impl EventQuery {
 /// List events, oldest first
 ///
 /// With a filter, a page may have fewer entries than asked for, even none, while `next_page_token` is set: one request
-/// looks through 50,000 events at most. With `Accept: text/event-stream` the response is a stream that stays open until the client closes it. It starts
+/// looks through 50,000 events at most.
+///
+/// With `Accept: text/event-stream` the response is a stream that stays open until the client closes it. It starts
 /// after `Last-Event-ID`, otherwise after `after`.
 #[utoipa::path(
     params(EventQuery, ("Last-Event-ID" = Option<i64>, Header,

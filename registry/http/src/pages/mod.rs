@@ -13,6 +13,7 @@ pub mod changes;
 pub mod collections;
 pub mod confirm;
 pub mod domains;
+pub mod events;
 pub mod frame;
 pub mod moment;
 pub mod policies;

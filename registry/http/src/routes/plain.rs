@@ -21,7 +21,8 @@ use crate::pages::reviews::{
 use crate::pages::search::saved as saved_searches;
 use crate::pages::{
     about, accounts as account_page, agent as agent_page, assets, collections as collection_pages,
-    domains as domain_page, problems, reviews as review_page, search as search_page,
+    domains as domain_page, events as events_page, problems, reviews as review_page,
+    search as search_page,
 };
 use crate::routes::openapi;
 
@@ -142,6 +143,8 @@ plain_routes! {
         GET "/policies/history" => policy_history_page::show_policy_history;
         POST "/policies/history" => policy_history_page::restore_policy_set;
         GET "/policies/{policy}/dry-run" => dry_run_page::show_dry_run;
+        GET "/events" => events_page::show_events;
+        GET "/events/export" => events_page::export_events;
         GET "/waivers" => waiver_page::show_waivers;
         POST "/waivers" => waiver_page::submit_waiver;
         POST "/waivers/end" => waiver_page::submit_waiver_end;

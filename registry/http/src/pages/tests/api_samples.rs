@@ -20,6 +20,8 @@ pub fn admin_frame(here: &'static str) -> Frame {
         name: "admin".to_owned(),
         form_token: "token".to_owned(),
         sees_all: true,
+        reads_events: true,
+        reads_accounts: true,
         may_register: true,
     };
     Frame {
