@@ -6,6 +6,7 @@
 
 pub mod about;
 pub mod accounts;
+pub mod admin;
 pub mod agent;
 pub mod assets;
 pub mod auth;

@@ -20,9 +20,9 @@ use crate::pages::reviews::{
 };
 use crate::pages::search::saved as saved_searches;
 use crate::pages::{
-    about, accounts as account_page, agent as agent_page, assets, collections as collection_pages,
-    domains as domain_page, events as events_page, problems, reviews as review_page,
-    search as search_page,
+    about, accounts as account_page, admin as admin_pages, agent as agent_page, assets,
+    collections as collection_pages, domains as domain_page, events as events_page, problems,
+    reviews as review_page, search as search_page,
 };
 use crate::routes::openapi;
 
@@ -145,6 +145,15 @@ plain_routes! {
         GET "/policies/{policy}/dry-run" => dry_run_page::show_dry_run;
         GET "/events" => events_page::show_events;
         GET "/events/export" => events_page::export_events;
+        GET "/admin" => admin_pages::show_status;
+        GET "/admin/accounts" => admin_pages::accounts::show_accounts;
+        POST "/admin/accounts" => admin_pages::accounts::submit_account;
+        GET "/admin/accounts/{account}" => admin_pages::account::show_account;
+        POST "/admin/accounts/{account}" => admin_pages::account::submit_account_change;
+        GET "/admin/groups" => admin_pages::show_groups;
+        POST "/admin/groups" => admin_pages::submit_group;
+        GET "/admin/tokens" => admin_pages::show_tokens;
+        GET "/admin/sessions" => admin_pages::show_sessions;
         GET "/waivers" => waiver_page::show_waivers;
         POST "/waivers" => waiver_page::submit_waiver;
         POST "/waivers/end" => waiver_page::submit_waiver_end;

@@ -19,6 +19,7 @@ use a2a_registry_domain::lifecycle::{Hold, Visibility};
 use a2a_registry_domain::timestamp::Timestamp;
 use serde::Deserialize;
 
+use crate::pages::admin::nonempty_lines;
 use crate::pages::confirm::Confirmation;
 use crate::problems::problem::Problem;
 use crate::requests::forms::FormFields;
@@ -133,14 +134,6 @@ fn patch(act: &str, form: &AgentActForm) -> Result<AgentPatch, Problem> {
         _ => return Err(AppError::no_resource().into()),
     }
     Ok(patch)
-}
-
-fn nonempty_lines(text: &str) -> Vec<String> {
-    let lines = text.lines().map(str::trim);
-    lines
-        .filter(|line| !line.is_empty())
-        .map(str::to_owned)
-        .collect()
 }
 
 fn labels(text: &str) -> Result<BTreeMap<String, String>, Problem> {
