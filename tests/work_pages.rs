@@ -251,7 +251,9 @@ async fn an_auditor_finds_who_approved_what_and_keeps_it_as_a_file() {
 
     let auditor =
         PageSession::sign_in(&registry, &registry.create_token("audrey", "auditor").await).await;
-    assert_eq!(curator.get("/events").await.0, 403);
+    let reader =
+        PageSession::sign_in(&registry, &registry.create_token("rea", "reader").await).await;
+    assert_eq!(reader.get("/events").await.0, 403);
     let agent = review.agent;
     let found = auditor
         .get(&format!("/events?kind=agent.approved&agent={agent}"))

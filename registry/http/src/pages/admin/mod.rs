@@ -21,7 +21,7 @@ use serde::Deserialize;
 use crate::answers::response::HandlerResult;
 use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
-use crate::pages::moment;
+use crate::pages::{moment, stay_on_page};
 use crate::problems::problem::Problem;
 use crate::requests::auth::{Administer, ReadAccounts};
 use crate::requests::forms::{FormFields, PermittedForm};
@@ -145,6 +145,9 @@ pub(crate) async fn show_groups(
 /// Sets the members of a group, or deletes it after a confirmation. An error is shown above the form, which keeps its
 /// input.
 pub(crate) async fn submit_group(form: PermittedForm<Administer, GroupForm>) -> HandlerResult {
+    if form.fields.act.is_empty() {
+        return Ok(stay_on_page());
+    }
     let (context, visitor, fields) = (&form.context, &form.visitor, form.fields);
     let (caller, name) = (&visitor.caller, fields.name.trim());
     let changed = match fields.act.as_str() {
