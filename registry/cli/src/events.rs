@@ -53,11 +53,13 @@ pub async fn run_events(
     client: &Client,
     console: &Console,
 ) -> CommandResult {
-    let filter = filter_parameters(arguments, client).await?;
+    let filter = build_filter_parameters(arguments, client).await?;
     if arguments.all {
         return print_all_events(&filter, client, console).await;
     }
-    let reply = client.events(&with_page(&filter, &arguments.page)).await?;
+    let reply = client
+        .events(&add_page_parameters(&filter, &arguments.page))
+        .await?;
     let options: String = filter
         .iter()
         .map(|(name, value)| match *name {
@@ -85,7 +87,7 @@ pub async fn run_events(
     })
 }
 
-async fn filter_parameters(
+async fn build_filter_parameters(
     arguments: &EventsArgs,
     client: &Client,
 ) -> Result<Vec<(&'static str, String)>, CommandError> {
@@ -112,7 +114,10 @@ async fn filter_parameters(
     Ok(query)
 }
 
-fn with_page(filter: &[(&'static str, String)], page: &PageArgs) -> Vec<(&'static str, String)> {
+fn add_page_parameters(
+    filter: &[(&'static str, String)],
+    page: &PageArgs,
+) -> Vec<(&'static str, String)> {
     let mut query = filter.to_vec();
     query.extend(page.limit.map(|size| ("page_size", size.to_string())));
     query.extend(page.page_token.clone().map(|token| ("page_token", token)));
@@ -128,11 +133,14 @@ async fn print_all_events(
     let mut page = PageArgs::with_max_limit(None);
     let mut has_printed = false;
     loop {
-        let list = client.events(&with_page(filter, &page)).await?.value;
+        let list = client
+            .events(&add_page_parameters(filter, &page))
+            .await?
+            .value;
         for event in &list.events {
             match console.json {
                 true => console.print_json(event)?,
-                false => console.print_line(&event_line(event))?,
+                false => console.print_line(&format_event_line(event))?,
             }
             has_printed = true;
         }
@@ -148,7 +156,7 @@ async fn print_all_events(
     Ok(CommandOutcome::Done)
 }
 
-fn event_line(event: &Event) -> String {
+fn format_event_line(event: &Event) -> String {
     format!(
         "{} {} {} {} by {}: {}",
         event.seq,

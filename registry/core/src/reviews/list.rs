@@ -62,7 +62,8 @@ pub async fn review_list(
         });
     };
     let size = resolve_page_size(page.page_size)?;
-    let (rows, resume_after) = matching_rows(context, &filter, &wanted.card, after, size).await?;
+    let (rows, resume_after) =
+        find_matching_rows(context, &filter, &wanted.card, after, size).await?;
     let signer = &context.page_token_signer;
     Ok(ReviewList {
         reviews: review_views(context, rows).await?,
@@ -72,7 +73,7 @@ pub async fn review_list(
 
 /// Reads rows above `after` until `size` of them match, or as many were read as one request may read. Returns them,
 /// and after which row to go on; `None` if no further row can match.
-async fn matching_rows(
+async fn find_matching_rows(
     context: &AppContext,
     filter: &ReviewFilter,
     card_filter: &ReviewedCardFilter,
@@ -112,7 +113,7 @@ async fn matching_rows(
 
 /// Counts the reviews by state that the filter selects apart from its state; those that it selects by their cards are
 /// not counted.
-pub async fn review_counts(
+pub async fn count_reviews(
     context: &AppContext,
     caller: &Caller,
     wanted: &ReviewListFilter,
@@ -135,7 +136,7 @@ pub async fn review_counts(
 
 /// Finds the next open review that the filter selects and the caller can decide: the first one after that review, else
 /// the first one of all.
-pub async fn next_decidable_review(
+pub async fn find_next_review(
     context: &AppContext,
     caller: &Caller,
     wanted: &ReviewListFilter,
@@ -158,7 +159,7 @@ pub async fn next_decidable_review(
             .await?;
     for after in [Some(decided), None] {
         let size = usize::try_from(NEXT_CANDIDATES).unwrap_or(usize::MAX);
-        let (rows, _) = matching_rows(context, &filter, &wanted.card, after, size).await?;
+        let (rows, _) = find_matching_rows(context, &filter, &wanted.card, after, size).await?;
         let mut rows = rows.iter().filter(|row| row.id != decided);
         if let Some(next) = rows.find(|row| decidable.iter().any(|one| one.id == row.id)) {
             return Ok(Some(next.id));

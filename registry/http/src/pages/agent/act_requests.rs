@@ -79,7 +79,9 @@ pub(super) async fn run_agent_act(
             let review = agent_recertify(context, caller, &id, &request).await?;
             return Ok(format!("/reviews/{}", review.id));
         }
-        "deprecate" => drop(agent_deprecate(context, caller, &id, &deprecation(form)?).await?),
+        "deprecate" => {
+            drop(agent_deprecate(context, caller, &id, &parse_deprecation(form)?).await?)
+        }
         "undeprecate" => drop(agent_undeprecate(context, caller, &id, &request).await?),
         "retire" => drop(agent_retire(context, caller, &id, &request).await?),
         "fetch" => {
@@ -91,12 +93,12 @@ pub(super) async fn run_agent_act(
             source_withdraw(context, caller, &summary.domain, &form.source).await?;
             return Ok(domain_url);
         }
-        act => drop(agent_patch(context, caller, &id, &patch(act, form)?).await?),
+        act => drop(agent_patch(context, caller, &id, &build_agent_patch(act, form)?).await?),
     }
     Ok(format!("/agents/{id}/"))
 }
 
-fn deprecation(form: &AgentActForm) -> Result<Deprecate, Problem> {
+fn parse_deprecation(form: &AgentActForm) -> Result<Deprecate, Problem> {
     let sunset = match form.sunset.as_str() {
         "" => None,
         day => {
@@ -112,7 +114,7 @@ fn deprecation(form: &AgentActForm) -> Result<Deprecate, Problem> {
     })
 }
 
-fn patch(act: &str, form: &AgentActForm) -> Result<AgentPatch, Problem> {
+fn build_agent_patch(act: &str, form: &AgentActForm) -> Result<AgentPatch, Problem> {
     let mut patch = AgentPatch {
         reason: Some(form.reason.clone()),
         ..AgentPatch::default()
@@ -128,7 +130,7 @@ fn patch(act: &str, form: &AgentActForm) -> Result<AgentPatch, Problem> {
                 patch.collections = Some(nonempty_lines(&form.collections));
             }
         }
-        "labels" => patch.labels = Some(labels(&form.labels)?),
+        "labels" => patch.labels = Some(parse_labels(&form.labels)?),
         "sponsor" => patch.sponsor = Some(form.sponsor.trim().to_owned()),
         "queries" => patch.derived_queries = Some(!form.accept.is_empty()),
         _ => return Err(AppError::no_resource().into()),
@@ -136,7 +138,7 @@ fn patch(act: &str, form: &AgentActForm) -> Result<AgentPatch, Problem> {
     Ok(patch)
 }
 
-fn labels(text: &str) -> Result<BTreeMap<String, String>, Problem> {
+fn parse_labels(text: &str) -> Result<BTreeMap<String, String>, Problem> {
     let pair = |line: String| match line.split_once('=') {
         Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
         None => Err(Problem::invalid(
@@ -155,11 +157,11 @@ mod tests {
 
     #[test]
     fn labels_stand_in_lines() {
-        let found = labels("team = blue\r\n\r\nstage=test\n").unwrap();
+        let found = parse_labels("team = blue\r\n\r\nstage=test\n").unwrap();
         let expected = [("stage", "test"), ("team", "blue")];
         let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
-        assert!(labels("team").is_err());
+        assert!(parse_labels("team").is_err());
     }
 
     #[test]
@@ -169,11 +171,11 @@ mod tests {
             groups: "staff".to_owned(),
             ..AgentActForm::default()
         };
-        assert_eq!(patch("visibility", &form).unwrap().groups, None);
+        assert_eq!(build_agent_patch("visibility", &form).unwrap().groups, None);
         form.visibility = "restricted".to_owned();
-        let restricted = patch("visibility", &form).unwrap();
+        let restricted = build_agent_patch("visibility", &form).unwrap();
         assert_eq!(restricted.groups, Some(vec!["staff".to_owned()]));
         assert_eq!(restricted.collections, Some(Vec::new()));
-        assert!(patch("nothing", &form).is_err());
+        assert!(build_agent_patch("nothing", &form).is_err());
     }
 }

@@ -6,7 +6,7 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::Result;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::reviews::bulk::{BulkDecisionResult, review_decide_all};
-use a2a_registry_core::reviews::list::{ReviewListFilter, review_counts, review_list};
+use a2a_registry_core::reviews::list::{ReviewListFilter, count_reviews, review_list};
 use a2a_registry_core::reviews::view::review_views;
 use a2a_registry_core::text::{self, LINE, TEASER};
 use a2a_registry_core::visibility::caller::Caller;
@@ -215,7 +215,7 @@ impl ReviewsPage {
         let list_filter = filters.to_filter()?;
         let list = load_queue(context, caller, &list_filter, &filters).await?;
         let counts = match list_filter.card.is_empty() {
-            true => review_counts(context, caller, &list_filter).await?,
+            true => count_reviews(context, caller, &list_filter).await?,
             false => Vec::new(),
         };
         let mut reviews = list.reviews.iter();

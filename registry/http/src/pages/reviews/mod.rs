@@ -15,7 +15,7 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::reviews::break_glass::approve_by_break_glass;
 use a2a_registry_core::reviews::decisions::{approval_withdraw, review_approve, review_reject};
-use a2a_registry_core::reviews::list::{next_decidable_review, review_show};
+use a2a_registry_core::reviews::list::{find_next_review, review_show};
 use a2a_registry_core::reviews::notes::{comment_add, review_patch};
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;
@@ -164,7 +164,7 @@ async fn next_review_url(
     queue: &ReviewListParams,
     decided: Uuid,
 ) -> Result<String, Problem> {
-    let next = next_decidable_review(context, caller, &queue.to_filter()?, decided).await?;
+    let next = find_next_review(context, caller, &queue.to_filter()?, decided).await?;
     let decided = decided.to_string();
     let done = [("done", decided.as_str())];
     Ok(match next {
