@@ -101,3 +101,4 @@ mod unmanaged;
 mod upgrade;
 mod virtual_crawl;
 mod vouch_pages;
+mod work_pages;

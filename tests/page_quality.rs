@@ -350,6 +350,7 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
     let review = reported(&demo, &agent).await;
     collected(&demo).await;
     governed(&demo, &agent).await;
+    let act = format!("{agent}acts/deprecate");
     let pages = [
         ("home", "/"),
         ("results", "/?q=book+a+trip"),
@@ -374,7 +375,14 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("register-signed-in", "/register"),
         ("reviews", "/reviews"),
         ("review", review.as_str()),
+        ("reviews-chosen", "/reviews?choose=matching"),
         ("waiting", "/waiting"),
+        ("events", "/events"),
+        ("admin", "/admin"),
+        ("admin-accounts", "/admin/accounts"),
+        ("admin-groups", "/admin/groups"),
+        ("admin-tokens", "/admin/tokens"),
+        ("agent-act", act.as_str()),
         ("collections", "/collections"),
         ("collection", "/collections/trips"),
         ("policies", "/policies"),

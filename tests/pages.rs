@@ -221,6 +221,12 @@ async fn a_person_finds_an_agent(visitor: &DemoVisitor<'_>) {
         .click()
         .await
         .unwrap();
+    visitor
+        .find("#facet-protocol_version > summary")
+        .await
+        .click()
+        .await
+        .unwrap();
     let facet = "a.value[href*='protocol_version=0.3']";
     assert!(
         visitor.element_text(facet).await.ends_with('1'),
@@ -423,6 +429,12 @@ async fn the_pages_work_without_script() {
     visitor.browser.emulate_screen_size(390, 844).await;
     visitor
         .find("#filters > summary")
+        .await
+        .click()
+        .await
+        .unwrap();
+    visitor
+        .find("#facet-protocol_version > summary")
         .await
         .click()
         .await

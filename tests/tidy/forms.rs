@@ -25,13 +25,15 @@ const DESTROY_NOTHING: [&str; 4] = [
 
 /// Forms that are sent by one click and show first what will be lost, by their address, each with a test of its own in the
 /// server (`confirmations`).
-const ASK_FIRST: [&str; 7] = [
+const ASK_FIRST: [&str; 8] = [
     "/account/tokens/revoke",
     "/account/sessions/revoke",
     "/account/feed",
     "/account/feed/end",
     "/account/searches/delete",
     "/waivers/end",
+    // Disabling asks; enabling is sent by one click.
+    "/admin/accounts/account.id",
     "/collections/text::path_segment(collection.name)",
 ];
 

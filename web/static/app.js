@@ -199,3 +199,38 @@ function checkShape(field) {
 }
 
 document.querySelectorAll("[data-shape]").forEach(checkShape);
+
+/**
+ * Keys on the pages of reviews: `j` and `k` move among the reviews, `x` chooses one, `a` and `r` go to the decision and
+ * stress its button. No key decides.
+ */
+function listenForReviewKeys(event) {
+  const isTyping = event.target.closest("input:not([type=checkbox]), textarea, select");
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) {
+    return;
+  }
+  const rows = [...document.querySelectorAll("[data-queue] > li")];
+  const here = rows.findIndex((row) => row.contains(document.activeElement));
+  const verdict = { a: "approve", r: "reject" }[event.key];
+  if (verdict) {
+    const reason = document.getElementById("reason");
+    for (const button of reason?.form.querySelectorAll("button[value=approve], button[value=reject]") ?? []) {
+      button.classList.toggle("quiet", button.value !== verdict);
+    }
+    reason?.focus();
+  } else if (event.key === "j" || event.key === "k") {
+    const next = event.key === "j" ? here + 1 : Math.max(here - 1, 0);
+    rows[next]?.querySelector("a").focus();
+  } else if (event.key === "x") {
+    rows[here]?.querySelector("input")?.click();
+  } else {
+    return;
+  }
+  event.preventDefault();
+}
+
+if (document.querySelector("[data-queue], [data-decide]")) {
+  document.addEventListener("keydown", listenForReviewKeys);
+}
+// The next batch of decisions, which the person has already ordered.
+document.querySelector("form[data-continue]")?.requestSubmit();

@@ -64,12 +64,25 @@ function element(name, className, text) {
   return made;
 }
 
+/** What the person sent last, which the command says too. */
+let lastText = "";
+
+/** The command for the last message, else for an example. Its last word is the message, after the agent's id. */
+function commandForLastText() {
+  // Only a message that begins with a dash needs two dashes before the id.
+  if (lastText.trim() === "" || lastText.startsWith("-")) {
+    return data.command;
+  }
+  const word = `'${lastText.replaceAll("'", "'\\''")}'`;
+  return data.command.replace(/([0-9a-f-]{36}'?) [^]*$/, (whole, agent) => `${agent} ${word}`);
+}
+
 /** An element with the command to copy. */
 function commandBlock() {
   const block = element("div", "code");
   const pre = document.createElement("pre");
   pre.tabIndex = 0;
-  pre.append(element("code", "", data.command));
+  pre.append(element("code", "", commandForLastText()));
   block.append(pre);
   if (navigator.clipboard && typeof addCopyButton === "function") {
     addCopyButton(block);
@@ -922,6 +935,7 @@ async function submit(event) {
     return;
   }
   const text = part("text").value;
+  lastText = text;
   const route = chosen();
   const abort = new AbortController();
   underWay = { abort, route, answer: null };

@@ -227,6 +227,10 @@ pub struct AgentPatch {
     /// curators set this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub derived_queries: Option<bool>,
+    /// Reason; stored with the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<limits::Reason>)]
+    pub reason: Option<String>,
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::access_decisions::HiddenAgent;
 use super::agent::proof_coverage_text;
 use super::decision::BreakGlass;
 use super::hit::{Duplicates, Hit};
+use super::reviewed_card::ReviewedCard;
 use super::summary::HitSkill;
 use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 
@@ -86,6 +87,10 @@ pub struct Review {
     #[serde(default)]
     #[schema(value_type = ServedCard)]
     pub served: Option<ServedCard>,
+    /// What the reviewed card says, in brief; null if it is no longer stored.
+    #[serde(default)]
+    #[schema(value_type = ReviewedCard)]
+    pub card: Option<ReviewedCard>,
     /// Time at which it was opened.
     pub created_at: Timestamp,
     /// Time at which it was closed; null while it is open.

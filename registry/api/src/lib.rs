@@ -13,6 +13,7 @@ mod credential;
 mod decision;
 mod domain;
 mod endpoint;
+mod event_details;
 mod finding;
 mod governance;
 mod hit;
@@ -22,6 +23,7 @@ mod object_list;
 mod peers;
 mod policies;
 mod review_sentences;
+mod reviewed_card;
 pub mod search_query;
 mod summary;
 
@@ -45,4 +47,5 @@ pub use policies::{
     PolicyHistory, PolicyPreview, PolicyReplica, PolicySetEntry, PolicyView, PreviewJob,
     PreviewedAgent, Waiver, WaiverList,
 };
+pub use reviewed_card::*;
 pub use summary::*;

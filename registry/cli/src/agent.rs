@@ -75,6 +75,18 @@ pub enum AgentCommand {
         #[arg(value_name = "ACCOUNT")]
         account: String,
     },
+    /// Set labels of an agent, by which searches can filter; the others stay
+    Label {
+        /// Its id, URN, host or card URL
+        #[arg(value_name = "AGENT")]
+        agent: String,
+        /// A label to set, as KEY=VALUE, or to remove, as KEY=
+        #[arg(value_name = "LABEL", required = true, value_parser = parse_label)]
+        labels: Vec<(String, String)>,
+        /// Reason, stored with the action
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
     /// Accept representative queries that are derived from an agent's skills, for its ARD entry
     DeriveQueries {
         /// Its id, URN, host or card URL
@@ -120,6 +132,14 @@ pub(super) fn parse_day_or_time(text: &str) -> Result<Timestamp, String> {
     day.or_else(|_| text.parse())
 }
 
+/// Parses a label; one without a value is removed.
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write a label as KEY=VALUE, or KEY= to remove it".to_owned()),
+    }
+}
+
 pub async fn run_agent(
     command: &AgentCommand,
     client: &Client,
@@ -147,34 +167,16 @@ pub async fn run_agent(
             let id = client.find_agent_id(agent).await?;
             client.deprecate(id, &deprecation).await?
         }
-        AgentCommand::Sponsor { agent, account } => {
-            let patch = AgentPatch {
-                sponsor: Some(account.clone()),
-                ..AgentPatch::default()
-            };
-            patch_agent(client, agent, &patch).await?
+        AgentCommand::Sponsor { agent, .. }
+        | AgentCommand::DeriveQueries { agent, .. }
+        | AgentCommand::Visibility { agent, .. } => {
+            patch_agent(client, agent, &requested_patch(command)).await?
         }
-        AgentCommand::DeriveQueries { agent, off } => {
-            let patch = AgentPatch {
-                derived_queries: Some(!off),
-                ..AgentPatch::default()
-            };
-            patch_agent(client, agent, &patch).await?
-        }
-        AgentCommand::Visibility {
+        AgentCommand::Label {
             agent,
-            visibility,
-            group,
-            collection,
-        } => {
-            let patch = AgentPatch {
-                visibility: Some(*visibility),
-                groups: (!group.is_empty()).then(|| group.clone()),
-                collections: (!collection.is_empty()).then(|| collection.clone()),
-                ..AgentPatch::default()
-            };
-            patch_agent(client, agent, &patch).await?
-        }
+            labels,
+            reason,
+        } => set_agent_labels(client, agent, labels, reason.clone()).await?,
         AgentCommand::Recertify(named) => return recertify_agent(named, client, console).await,
         AgentCommand::Report {
             act: named,
@@ -185,6 +187,32 @@ pub async fn run_agent(
     console.print_result(&reply, || console.print_line(&describe_agent(&reply.value)))
 }
 
+/// What a command changes with one request to change the agent.
+fn requested_patch(command: &AgentCommand) -> AgentPatch {
+    match command {
+        AgentCommand::Sponsor { account, .. } => AgentPatch {
+            sponsor: Some(account.clone()),
+            ..AgentPatch::default()
+        },
+        AgentCommand::DeriveQueries { off, .. } => AgentPatch {
+            derived_queries: Some(!off),
+            ..AgentPatch::default()
+        },
+        AgentCommand::Visibility {
+            visibility,
+            group,
+            collection,
+            ..
+        } => AgentPatch {
+            visibility: Some(*visibility),
+            groups: (!group.is_empty()).then(|| group.clone()),
+            collections: (!collection.is_empty()).then(|| collection.clone()),
+            ..AgentPatch::default()
+        },
+        _ => AgentPatch::default(),
+    }
+}
+
 async fn patch_agent(
     client: &Client,
     agent: &str,
@@ -192,6 +220,29 @@ async fn patch_agent(
 ) -> Result<RegistryResponse<Agent>, CommandError> {
     let id = client.find_agent_id(agent).await?;
     Ok(client.patch_agent(id, patch).await?)
+}
+
+/// Sets and removes labels of an agent. The API takes all labels at once, so the others are sent as they are.
+async fn set_agent_labels(
+    client: &Client,
+    agent: &str,
+    changes: &[(String, String)],
+    reason: Option<String>,
+) -> Result<RegistryResponse<Agent>, CommandError> {
+    let id = client.find_agent_id(agent).await?;
+    let mut labels = client.agent(id).await?.value.hit.summary.labels;
+    for (key, value) in changes {
+        match value.is_empty() {
+            true => drop(labels.remove(key)),
+            false => drop(labels.insert(key.clone(), value.clone())),
+        }
+    }
+    let patch = AgentPatch {
+        labels: Some(labels),
+        reason,
+        ..AgentPatch::default()
+    };
+    Ok(client.patch_agent(id, &patch).await?)
 }
 
 async fn report_agent(
@@ -278,8 +329,16 @@ fn describe_agent(agent: &Agent) -> String {
         (_, []) => format!(", {}", summary.visibility),
         (_, shown_to) => format!(", {} to {}", summary.visibility, shown_to.join(", ")),
     };
+    let labels = summary.labels.iter();
+    let labels: Vec<String> = labels
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let labels = match labels.is_empty() {
+        true => String::new(),
+        false => format!(", labelled {}", labels.join(", ")),
+    };
     format!(
-        "{} ({}) is {}{visibility}{hold_text}{sponsor}{queries}{}",
+        "{} ({}) is {}{visibility}{hold_text}{sponsor}{labels}{queries}{}",
         summary.name,
         summary.id,
         summary.lifecycle,

@@ -8,14 +8,14 @@ use a2a_registry_api::{
     Account, AccountList, AccountPatch, Act, Agent, AgentPatch, BulkDecision, BulkOutcome,
     BulkRegistration, BulkRegistrationOutcome, Collection, CollectionContent, CollectionList,
     CreatedFeed, CreatedToken, DecisionRequest, Deprecate, Diff, DomainList, DomainPatch,
-    DomainView, DryRun, EndpointView, Erasure, FindingList, Group, GroupList, GroupMembers, Lookup,
-    Me, NewAccount, NewComment, NewEndpointVouch, NewGeneration, NewOwnerVouch, NewPolicies,
-    NewReport, NewSavedSearch, NewSourceCredential, NewToken, NewWaiver, Policies,
-    PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview,
-    PreviewJob, RecordedDecision, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review,
-    ReviewComment, ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, SavedSearch,
-    SavedSearchList, Seen, SessionList, Similar, SourceCredentialView, TokenList, Transfer,
-    Verification, VersionList, Vouch, Waiting, Waiver, WaiverList,
+    DomainView, DryRun, EndpointView, Erasure, EventList, FindingList, Group, GroupList,
+    GroupMembers, Lookup, Me, NewAccount, NewComment, NewEndpointVouch, NewGeneration,
+    NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch, NewSourceCredential, NewToken,
+    NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyDecision,
+    PolicyHistory, PolicyPreview, PreviewJob, RecordedDecision, Recrawl, RecrawlAccepted,
+    Registration, ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList,
+    ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList, Similar, SourceCredentialView,
+    TokenList, Transfer, Verification, VersionList, Vouch, Waiting, Waiver, WaiverList,
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -145,6 +145,7 @@ calls! {
     grant_waiver(NewWaiver): Post "/v1/waivers" => Waiver;
     end_waiver[id: &str]: Delete "/v1/waivers/{id}";
 
+    events([(&str, String)]): Get "/v1/events" => EventList;
     reindex: Post "/v1/reindex";
 }
 

@@ -247,6 +247,7 @@ impl AgentSettings {
             labels: Some(self.labels.clone()),
             sponsor: Some(self.sponsor.clone().unwrap_or_default()),
             derived_queries: Some(self.derived_queries),
+            reason: None,
         }
     }
 

@@ -22,6 +22,7 @@ mod credentials;
 mod demo;
 mod doctor;
 mod domain;
+mod events;
 mod export;
 mod export_format;
 mod fetch;
@@ -161,7 +162,7 @@ enum Command {
     /// List and decide reviews
     #[command(subcommand)]
     Review(review::ReviewCommand),
-    /// Suspend, resume, deprecate, report or retire an agent; set its visibility and its sponsor
+    /// Suspend, resume, deprecate, report or retire an agent; set its visibility, its labels and its sponsor
     #[command(subcommand)]
     Agent(agent::AgentCommand),
     /// Create, list and revoke API tokens
@@ -193,6 +194,8 @@ enum Command {
     Whoami,
     /// Show what waits for you: reviews to decide, news of your agents, domains to prove
     Waiting(inbox::InboxArgs),
+    /// List or export events: who did what, when, and with which content
+    Events(events::EventsArgs),
     /// Install sentence encoders for the search, or show them
     #[command(subcommand)]
     Model(model::ModelCommand),
@@ -336,6 +339,7 @@ async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
         Command::Import(arguments) => import::run_import(&arguments, &client()?, console).await,
         Command::Whoami => account::whoami(&client()?, console).await,
         Command::Waiting(arguments) => inbox::run_inbox(&arguments, &client()?, console).await,
+        Command::Events(arguments) => events::run_events(&arguments, &client()?, console).await,
         Command::Reindex(arguments) => {
             maintenance::rebuild_index(&arguments, &client()?, console).await
         }

@@ -80,6 +80,21 @@ pub struct ReviewFilterArgs {
     /// Of agents of this domain
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
+    /// Of cards whose source was registered by this account
+    #[arg(long, value_name = "ACCOUNT")]
+    submitter: Option<String>,
+    /// Of agents of this provider
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// Of cards with this tag
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Of cards that require this authentication
+    #[arg(long, value_name = "AUTH")]
+    auth: Option<String>,
+    /// Of cards with an interface on this host
+    #[arg(long, value_name = "HOST")]
+    endpoint_host: Option<String>,
     /// Assigned to this account; `me` for your own
     #[arg(long, value_name = "ACCOUNT")]
     assignee: Option<String>,
@@ -103,8 +118,17 @@ impl ReviewFilterArgs {
                 .iter()
                 .map(|class| ("change_class", class.clone())),
         );
-        query.extend(self.domain.clone().map(|domain| ("domain", domain)));
-        query.extend(self.assignee.clone().map(|name| ("assignee", name)));
+        for (name, value) in [
+            ("domain", &self.domain),
+            ("submitter", &self.submitter),
+            ("provider", &self.provider),
+            ("tag", &self.tag),
+            ("auth", &self.auth),
+            ("endpoint_host", &self.endpoint_host),
+            ("assignee", &self.assignee),
+        ] {
+            query.extend(value.clone().map(|value| (name, value)));
+        }
         query.extend(self.mine.then(|| ("mine", "true".to_owned())));
         query.extend(page.limit.map(|size| ("page_size", size.to_string())));
         query.extend(page.page_token.clone().map(|token| ("page_token", token)));
@@ -116,7 +140,10 @@ impl ReviewFilterArgs {
         let option = |(name, value): (&str, String)| match name {
             "mine" => " --mine".to_owned(),
             "change_class" => format!(" --change {value}"),
-            name => format!(" --{name} {}", program_name::shell_quote(&value)),
+            name => {
+                let option = name.replace('_', "-");
+                format!(" --{option} {}", program_name::shell_quote(&value))
+            }
         };
         let query = self.query_parameters(None, &PageArgs::default());
         query.into_iter().map(option).collect()

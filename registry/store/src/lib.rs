@@ -27,6 +27,7 @@ pub mod endpoint_leases;
 pub mod entity;
 pub mod erasure;
 mod error;
+pub mod event_filters;
 pub mod events;
 pub mod feeds;
 pub mod groups;

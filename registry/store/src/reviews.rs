@@ -3,8 +3,8 @@
 use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query, SelectStatement};
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, IntoActiveModel, Order, QueryFilter, QueryOrder,
-    QuerySelect, Select,
+    ColumnTrait, Condition, EntityTrait, FromQueryResult, IntoActiveModel, Order, QueryFilter,
+    QueryOrder, QuerySelect, Select,
 };
 use uuid::Uuid;
 
@@ -28,8 +28,17 @@ pub struct ReviewFilter {
     /// Classes of the reviewed change; `None` stands for a first card.
     pub classes: Vec<Option<ChangeClass>>,
     pub domain: Option<String>,
+    /// Name of the account that registered the source.
+    pub submitter: Option<String>,
     pub assignee: Option<Uuid>,
     pub agents: Option<Vec<Uuid>>,
+}
+
+/// The number of reviews in each state.
+#[derive(Debug, Clone, PartialEq, Eq, FromQueryResult)]
+pub struct ReviewStateCount {
+    pub state: String,
+    pub count: i64,
 }
 
 /// A page of matching reviews with ids above `after`, oldest first.
@@ -39,8 +48,37 @@ pub async fn review_page(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<review::Model>, StoreError> {
+    let query = page_after(review::Entity::find(), review::Column::Id, after, limit);
+    match select_matching_reviews(query, filter) {
+        Some(query) => Ok(query.all(db.connection()).await?),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Counts the matching reviews by state; a state without a review is left out.
+pub async fn count_reviews_by_state(
+    db: &impl Executor,
+    filter: &ReviewFilter,
+) -> Result<Vec<ReviewStateCount>, StoreError> {
+    let Some(query) = select_matching_reviews(review::Entity::find(), filter) else {
+        return Ok(Vec::new());
+    };
+    Ok(query
+        .select_only()
+        .column(review::Column::State)
+        .column_as(review::Column::Id.count(), "count")
+        .group_by(review::Column::State)
+        .into_model::<ReviewStateCount>()
+        .all(db.connection())
+        .await?)
+}
+
+/// Adds the conditions of a filter to a query; `None` if no row can match.
+fn select_matching_reviews(
+    mut query: Select<review::Entity>,
+    filter: &ReviewFilter,
+) -> Option<Select<review::Entity>> {
     use review::Column as C;
-    let mut query = page_after(review::Entity::find(), C::Id, after, limit);
     if let Some(state) = filter.state {
         query = query.filter(C::State.eq(state.as_str()));
     }
@@ -55,10 +93,11 @@ pub async fn review_page(
         let classes = filter.classes.iter().map(class);
         query = query.filter(classes.fold(Condition::any(), Condition::add));
     }
+    let mut texts = filter.domain.iter().chain(&filter.submitter);
+    if !texts.all(|text| is_storable_text(text)) {
+        return None;
+    }
     if let Some(domain) = &filter.domain {
-        if !is_storable_text(domain) {
-            return Ok(Vec::new());
-        }
         let agents_of_domain = Query::select()
             .column(agent::Column::Id)
             .from(agent::Entity)
@@ -66,13 +105,16 @@ pub async fn review_page(
             .take();
         query = query.filter(C::AgentId.in_subquery(agents_of_domain));
     }
+    if let Some(submitter) = &filter.submitter {
+        query = query.filter(C::Submitter.eq(submitter.as_str()));
+    }
     if let Some(assignee) = filter.assignee {
         query = query.filter(C::Assignee.eq(assignee));
     }
     if let Some(agents) = &filter.agents {
         query = query.filter(C::AgentId.is_in(agents.iter().copied()));
     }
-    Ok(query.all(db.connection()).await?)
+    Some(query)
 }
 
 /// The open reviews that an account may decide, soonest due first: assigned to it or unassigned, not yet approved by

@@ -19,6 +19,7 @@ use crate::agents::audience_collections::{check_collection_names, set_audience_c
 use crate::agents::views::{agent_show, require_visible_agent};
 use crate::commit::agent_state::load_agent_state;
 use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::check_reason;
 use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
@@ -41,6 +42,7 @@ pub async fn agent_patch(
     let names = patch.groups.as_deref().unwrap_or_default();
     check_audience_groups(&context.config().identity, "/groups", names)?;
     check_collection_names(patch.collections.as_deref().unwrap_or_default())?;
+    patch.reason.as_deref().map(check_reason).transpose()?;
     let (row, account) = require_changeable_agent(context, caller, agent).await?;
     let write = context.store.begin_write().await?;
     if patch.collections.is_some() {
@@ -86,6 +88,9 @@ fn agent_patch_event_data(patch: &AgentPatch) -> serde_json::Value {
     }
     if let Some(accepted) = patch.derived_queries {
         data["derived_queries"] = json!(accepted);
+    }
+    if let Some(reason) = &patch.reason {
+        data["reason"] = json!(reason);
     }
     data
 }

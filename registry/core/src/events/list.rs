@@ -110,7 +110,7 @@ pub async fn request_reindex(context: &AppContext, caller: &Caller) -> Result<()
 
 /// The view of an event; `None` for an event that the caller may not read, and for a kind that only a later build
 /// knows, which is logged.
-fn event_view(caller: &Caller, row: event::Model) -> Option<Event> {
+pub(super) fn event_view(caller: &Caller, row: event::Model) -> Option<Event> {
     use EventKind::{
         AccountAccessEnded, AccountChanged, AccountCreated, AccountDisabled, AccountEnabled,
         GroupChanged, GroupDeleted, SessionBegun, SignInRefused,

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use a2a_card::CompactJws;
 use a2a_crawler::Clock;
 use a2a_crawler::fetch::Fetcher;
+use a2a_registry_domain::timestamp::Timestamp;
 
 pub use authorization::{AuthorizationResponse, SignInAttemptSecrets, redirect_uri};
 pub use provider::IdentityProvider;
@@ -28,6 +29,16 @@ pub use token_subject::{AccountGrant, GrantRejection, TokenSubject};
 
 use crate::config::Config;
 use crate::error::StartError;
+
+/// What this process has seen of an identity provider since its start.
+#[derive(Debug, Clone)]
+pub struct ProviderStatus {
+    pub name: String,
+    pub issuer: String,
+    /// Number of times that it did not respond correctly.
+    pub errors: u64,
+    pub last_error: Option<(Timestamp, String)>,
+}
 
 #[derive(Debug)]
 pub struct IdentityProviders(Vec<Arc<IdentityProvider>>);
@@ -73,6 +84,16 @@ impl IdentityProviders {
         counts
             .map(|provider| (provider.name().to_owned(), provider.error_count()))
             .collect()
+    }
+
+    pub fn statuses(&self) -> Vec<ProviderStatus> {
+        let status = |provider: &Arc<IdentityProvider>| ProviderStatus {
+            name: provider.name().to_owned(),
+            issuer: provider.issuer().to_owned(),
+            errors: provider.error_count(),
+            last_error: provider.last_error(),
+        };
+        self.0.iter().map(status).collect()
     }
 
     pub fn by_issuer(&self, issuer: &str) -> Option<&Arc<IdentityProvider>> {

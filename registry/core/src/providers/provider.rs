@@ -11,6 +11,7 @@ use a2a_card::{CompactJws, TokenError};
 use a2a_crawler::Clock;
 use a2a_crawler::fetch::{ClientSecretBasic, Fetcher};
 use a2a_registry_domain::role::Role;
+use a2a_registry_domain::timestamp::Timestamp;
 use arc_swap::ArcSwapOption;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
@@ -43,6 +44,8 @@ pub struct IdentityProvider {
     cached: ArcSwapOption<ProviderMetadataAndKeys>,
     /// How often something failed because the provider did not respond correctly.
     errors: AtomicU64,
+    /// What went wrong last, and when.
+    last_error: ArcSwapOption<(Timestamp, String)>,
     /// Locked while the provider is queried, so that there is only one query at a time.
     refresh_state: Mutex<MetadataRefreshState>,
 }
@@ -88,6 +91,7 @@ impl IdentityProvider {
             clock,
             cached: ArcSwapOption::empty(),
             errors: AtomicU64::new(0),
+            last_error: ArcSwapOption::empty(),
             refresh_state: Mutex::default(),
         })
     }
@@ -127,9 +131,15 @@ impl IdentityProvider {
         self.errors.load(Ordering::Relaxed)
     }
 
+    pub(super) fn last_error(&self) -> Option<(Timestamp, String)> {
+        self.last_error.load_full().map(|error| (*error).clone())
+    }
+
     /// Counts that the provider did not respond correctly, and returns the error.
     pub(super) fn unavailable_error(&self, reason: String) -> AppError {
         self.errors.fetch_add(1, Ordering::Relaxed);
+        let now = Timestamp::from(self.clock.now());
+        self.last_error.store(Some(Arc::new((now, reason.clone()))));
         let text = format!(
             "The identity provider {} does not respond correctly, so sign-ins with it fail. Try again later, or \
              sign in with a token.",

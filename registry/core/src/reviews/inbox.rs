@@ -73,7 +73,8 @@ async fn load_news(context: &AppContext, account: &CallerAccount, since: i64) ->
     let ids: Vec<Uuid> = comments.iter().map(|(one, _)| one.author_id).collect();
     let authors = accounts::accounts_by_ids(&context.store, &ids).await?;
     let author = |id: Uuid| authors.iter().find(|one| one.id == id);
-    let decided = decided.into_iter().map(|row| News {
+    let decided = decided.into_iter().filter(|row| row.actor != account.name);
+    let decided = decided.map(|row| News {
         kind: if row.approved { "approved" } else { "rejected" }.to_owned(),
         agent: row.agent_id,
         review: None,

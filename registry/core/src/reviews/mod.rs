@@ -14,4 +14,5 @@ pub mod notes;
 pub mod recertification;
 pub mod reports;
 pub mod resume;
+pub mod reviewed_card;
 pub mod view;

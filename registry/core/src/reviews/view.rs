@@ -19,6 +19,7 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::ownership::agent_owner_at;
 use crate::reviews::approvers::{excluded_deciders_by_review, may_decide_review};
+use crate::reviews::reviewed_card::describe_reviewed_card;
 use crate::signatures::DomainKeyBinding;
 use crate::visibility::caller::Caller;
 use crate::visibility::is_listed;
@@ -95,6 +96,7 @@ pub async fn review_views(context: &AppContext, rows: Vec<review::Model>) -> Res
         let reviewed = version(row.version_id);
         let agent_row = agent_rows.iter().find(|owner| owner.id == row.agent_id);
         let binding = agent_row.and_then(|owner| bindings.get(&owner.domain_id));
+        let previous = row.previous_version.and_then(version);
         let approvals = people.approval_views(&row);
         let (kind, class) = (row.kind()?, row.change_class()?);
         Ok(Review {
@@ -115,10 +117,8 @@ pub async fn review_views(context: &AppContext, rows: Vec<review::Model>) -> Res
             digest: reviewed
                 .map(|about| about.digest.clone())
                 .unwrap_or_default(),
-            previous: row
-                .previous_version
-                .and_then(version)
-                .map(|row| row.digest.clone()),
+            previous: previous.map(|row| row.digest.clone()),
+            card: reviewed.map(|about| describe_reviewed_card(about, previous)),
             change_class: class.map(Into::into),
             kind: kind.into(),
             state: row.state()?.into(),

@@ -10,9 +10,12 @@ use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::events::list as events;
 use a2a_registry_core::events::list::load_events_after;
+use a2a_registry_core::events::search::{self, find_events};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
@@ -47,6 +50,25 @@ pub struct EventQuery {
     /// Returns only events after this sequence number; by default all.
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     after: Option<i64>,
+    /// Returns only events of these kinds. Not for streams, like all filters that follow.
+    #[param(value_type = Vec<EventKind>, inline)]
+    kind: Vec<EventKind>,
+    /// Returns only events about this agent, by its id or URN, and about its reviews.
+    agent: Option<String>,
+    /// Returns only events about this domain and its agents.
+    domain: Option<String>,
+    /// Returns only events that the account with this name caused, or that are about it.
+    account: Option<String>,
+    /// Returns only events from this time on.
+    #[param(value_type = Option<Timestamp>, inline)]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
+    since: Option<Timestamp>,
+    /// Returns only events before this time.
+    #[param(value_type = Option<Timestamp>, inline)]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
+    until: Option<Timestamp>,
+    /// Whether the newest events come first.
+    newest_first: bool,
     /// Entries on the page, at most 100; by default 20. Not for streams.
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     #[param(value_type = Option<PageSize>, inline)]
@@ -55,7 +77,25 @@ pub struct EventQuery {
     page_token: Option<String>,
 }
 
+impl EventQuery {
+    fn to_query(&self) -> search::EventQuery {
+        search::EventQuery {
+            after: self.after,
+            kinds: self.kind.clone(),
+            agent: self.agent.clone(),
+            domain: self.domain.clone(),
+            account: self.account.clone(),
+            since: self.since,
+            until: self.until,
+            newest_first: self.newest_first,
+        }
+    }
+}
+
 /// List events, oldest first
+///
+/// With a filter, a page may have fewer entries than asked for, even none, while `next_page_token` is set: one request
+/// looks through 50,000 events at most.
 ///
 /// With `Accept: text/event-stream` the response is a stream that stays open until the client closes it. It starts
 /// after `Last-Event-ID`, otherwise after `after`.
@@ -75,10 +115,11 @@ pub async fn event_list(
     state: web::Data<ServerState>,
 ) -> HandlerResult {
     let EventQuery {
-        after,
         page_size,
         page_token,
-    } = query.0;
+        ..
+    } = query.0.clone();
+    let wanted = query.0.to_query();
     // Only streams use `Last-Event-ID`, but an invalid number is always rejected.
     let last_id = last_event_id(&request)?;
     if !accepts_media_type(&request, "text/event-stream") {
@@ -86,7 +127,10 @@ pub async fn event_list(
             page_size,
             page_token,
         };
-        let events = events::event_list(&state.context, &caller, after, &page).await?;
+        let events = match wanted.is_whole_log() {
+            true => events::event_list(&state.context, &caller, wanted.after, &page).await?,
+            false => find_events(&state.context, &caller, &wanted, &page).await?,
+        };
         return response::json_response(StatusCode::OK, &events);
     }
     for (is_given, pointer) in [
@@ -100,7 +144,11 @@ pub async fn event_list(
             ));
         }
     }
-    let position = last_id.or(after).unwrap_or(0);
+    if !wanted.is_whole_log() {
+        let detail = "Streams have no filters. Leave this parameter out, or read pages.";
+        return Err(Problem::invalid("/", detail));
+    }
+    let position = last_id.or(wanted.after).unwrap_or(0);
     let pointer = last_id.map_or("/after", |_| "/Last-Event-ID");
     events::require_existing_position(&state.context, position, pointer).await?;
     stream_events(&request, caller.caller, position, &state)

@@ -14,6 +14,10 @@ pub(crate) struct FrameAccount {
     pub form_token: String,
     /// Whether the account has full access, including policies.
     pub sees_all: bool,
+    /// Whether the account may read the event log.
+    pub reads_events: bool,
+    /// Whether the account may read accounts and the state of the registry.
+    pub reads_accounts: bool,
     /// Whether the account may register domains, within this session.
     pub may_register: bool,
 }
@@ -74,6 +78,8 @@ impl FrameAccount {
             name: text::single_line(&account.name, text::LINE),
             form_token,
             sees_all: visitor.caller.has_permission(Permission::SeeAll),
+            reads_events: visitor.caller.has_permission(Permission::ReadEvents),
+            reads_accounts: visitor.caller.has_permission(Permission::ReadAccounts),
             may_register: visitor.caller.has_permission(Permission::Register),
         })
     }

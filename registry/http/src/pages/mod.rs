@@ -6,6 +6,7 @@
 
 pub mod about;
 pub mod accounts;
+pub mod admin;
 pub mod agent;
 pub mod assets;
 pub mod auth;
@@ -13,6 +14,7 @@ pub mod changes;
 pub mod collections;
 pub mod confirm;
 pub mod domains;
+pub mod events;
 pub mod frame;
 pub mod moment;
 pub mod policies;

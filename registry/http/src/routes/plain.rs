@@ -20,8 +20,9 @@ use crate::pages::reviews::{
 };
 use crate::pages::search::saved as saved_searches;
 use crate::pages::{
-    about, accounts as account_page, agent as agent_page, assets, collections as collection_pages,
-    domains as domain_page, problems, reviews as review_page, search as search_page,
+    about, accounts as account_page, admin as admin_pages, agent as agent_page, assets,
+    collections as collection_pages, domains as domain_page, events as events_page, problems,
+    reviews as review_page, search as search_page,
 };
 use crate::routes::openapi;
 
@@ -97,6 +98,8 @@ plain_routes! {
         GET "/a2a/extendedAgentCard" => a2a_rest::extended_card;
         GET "/agents/{agent}/" => agent_page::show_agent_page;
         GET "/agents/{agent}/diff" => agent_page::diff::show_diff;
+        GET "/agents/{agent}/acts/{slug}" => agent_page::acts::show_agent_act;
+        POST "/agents/{agent}/acts/{slug}" => agent_page::acts::submit_agent_act;
         GET "/agents/{agent}" => agent_page::redirect_to_trailing_slash;
         GET "/register" => register_page::show_register_page;
         POST "/register" => register_page::submit_registration;
@@ -140,6 +143,17 @@ plain_routes! {
         GET "/policies/history" => policy_history_page::show_policy_history;
         POST "/policies/history" => policy_history_page::restore_policy_set;
         GET "/policies/{policy}/dry-run" => dry_run_page::show_dry_run;
+        GET "/events" => events_page::show_events;
+        GET "/events/export" => events_page::export_events;
+        GET "/admin" => admin_pages::show_status;
+        GET "/admin/accounts" => admin_pages::accounts::show_accounts;
+        POST "/admin/accounts" => admin_pages::accounts::submit_account;
+        GET "/admin/accounts/{account}" => admin_pages::account::show_account;
+        POST "/admin/accounts/{account}" => admin_pages::account::submit_account_change;
+        GET "/admin/groups" => admin_pages::show_groups;
+        POST "/admin/groups" => admin_pages::submit_group;
+        GET "/admin/tokens" => admin_pages::show_tokens;
+        GET "/admin/sessions" => admin_pages::show_sessions;
         GET "/waivers" => waiver_page::show_waivers;
         POST "/waivers" => waiver_page::submit_waiver;
         POST "/waivers/end" => waiver_page::submit_waiver_end;

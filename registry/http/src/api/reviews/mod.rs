@@ -7,6 +7,7 @@ use a2a_registry_api::limits::PageSize;
 use a2a_registry_api::{ReviewDetail, ReviewList, Waiting, deserialize_nonempty_parameter};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::reviews::list::ReviewListFilter;
+use a2a_registry_core::reviews::reviewed_card::ReviewedCardFilter;
 use a2a_registry_core::reviews::{inbox, list as reviews};
 use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
 use actix_web::http::StatusCode;
@@ -37,6 +38,16 @@ pub struct ReviewQuery {
     change_class: Vec<ReviewedChange>,
     /// Returns only reviews of agents of this domain.
     domain: Option<String>,
+    /// Returns only reviews of cards whose source was registered by the account with this name.
+    submitter: Option<String>,
+    /// Returns only reviews of agents of this provider, by the name in the card.
+    provider: Option<String>,
+    /// Returns only reviews of cards with a skill that has this tag.
+    tag: Option<String>,
+    /// Returns only reviews of cards that require this authentication, with the values of the same filter of searches.
+    auth: Option<String>,
+    /// Returns only reviews of cards with an interface on this host.
+    endpoint_host: Option<String>,
     /// Returns only reviews assigned to the account with this name; `me` for the caller.
     assignee: Option<String>,
     /// Returns only reviews of the caller's own agents. Callers with limited access never get others.
@@ -51,7 +62,8 @@ pub struct ReviewQuery {
 
 /// List reviews, oldest first
 ///
-/// Callers with limited access get only the reviews of their own agents.
+/// Callers with limited access get only the reviews of their own agents. With a filter by what cards say, a page may
+/// have fewer entries than asked for, even none, while `next_page_token` is set: one request reads 2,000 cards at most.
 #[utoipa::path(
     params(ReviewQuery),
     responses((status = 200, description = "A page of reviews", body = ReviewList))
@@ -63,6 +75,11 @@ pub async fn review_list(caller: Require<Read>, query: Query<ReviewQuery>) -> Ha
         kind,
         change_class,
         domain,
+        submitter,
+        provider,
+        tag,
+        auth,
+        endpoint_host,
         assignee,
         mine,
         page_size,
@@ -73,8 +90,15 @@ pub async fn review_list(caller: Require<Read>, query: Query<ReviewQuery>) -> Ha
         kind,
         change_class,
         domain,
+        submitter,
         assignee,
         mine,
+        card: ReviewedCardFilter {
+            provider,
+            tag,
+            auth,
+            endpoint_host,
+        },
     };
     let page = PageRequest {
         page_size,

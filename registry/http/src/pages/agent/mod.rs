@@ -1,5 +1,7 @@
 //! Agent page: what the agent does, how to call it, and the evidence for it.
 
+pub mod act_requests;
+pub mod acts;
 pub mod card;
 pub mod console;
 pub mod diff;
@@ -26,6 +28,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
+use acts::{AgentAct, offered_acts};
 use askama::Template;
 use console::{ConsoleView, call_denial_reason};
 use facts::{ReportContactView, VERSIONS};
@@ -80,6 +83,8 @@ pub(crate) struct AgentPage {
     governed: Option<AgentPoliciesView>,
     /// From whom policies hide the agent, for its owner and callers with full access.
     hidden: Option<String>,
+    /// Actions that the caller may take.
+    acts: Vec<&'static AgentAct>,
 }
 
 struct AssumedUrlView {
@@ -120,7 +125,8 @@ pub(crate) async fn show_agent_page(
     let caller = &visitor.caller;
     match load_agent_page_data(&context, caller, &agent).await {
         Ok(material) => {
-            let page = AgentPage::new(frame, material, &context.config(), context.now());
+            let mut page = AgentPage::new(frame, material, &context.config(), context.now());
+            page.acts = offered_acts(&page.agent, caller, page.background.is_own);
             let mut response = crate::pages::render_page(StatusCode::OK, &page);
             let policy = csp_with_connect_sources(page.console.connect_origins());
             response
@@ -218,6 +224,7 @@ impl AgentPage {
                 .hidden_from
                 .as_ref()
                 .map(|hidden| text::single_line(&hidden.sentence(), BLOCK)),
+            acts: Vec::new(),
             agent,
         }
     }

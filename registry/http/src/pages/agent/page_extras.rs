@@ -35,6 +35,8 @@ pub(crate) struct AgentPageExtras {
     pub owner: Option<String>,
     /// End of the admin's vouch for that account; `None` if it has proved the domain.
     pub owner_vouched_until: Option<Timestamp>,
+    /// Whether the caller is responsible for the agent.
+    pub is_own: bool,
 }
 
 impl AgentPageExtras {
@@ -58,12 +60,10 @@ impl AgentPageExtras {
             })),
             collections: containing_collections(context, caller, record).await?,
             endpoint: load_endpoint_details(context, caller, &record.agent).await?,
+            is_own: caller_owns_agent(context, caller, &record.agent).await?,
             ..Self::default()
         };
-        if !(sees_all
-            || record.is_listed()
-            || caller_owns_agent(context, caller, &record.agent).await?)
-        {
+        if !(sees_all || record.is_listed() || extras.is_own) {
             return Ok(extras);
         }
         let proofs = domains::valid_proofs_by_domain(store, &domain).await?;

@@ -1,16 +1,16 @@
-//! Review queue page: filtered reviews, of which up to fifty can be decided at once, with a reason.
+//! Review queue page: filtered reviews, of which up to 500 can be decided with one reason, in batches of fifty.
 
 use a2a_registry_api::limits::{MAX_DECISIONS, MAX_REASON};
-use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
+use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review, ReviewList};
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::error::{AppError, Result};
+use a2a_registry_core::error::Result;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::reviews::bulk::{BulkDecisionResult, review_decide_all};
-use a2a_registry_core::reviews::list::{ReviewListFilter, review_list};
+use a2a_registry_core::reviews::list::{ReviewListFilter, count_reviews, review_list};
 use a2a_registry_core::reviews::view::review_views;
-use a2a_registry_core::text::{self, LINE};
+use a2a_registry_core::text::{self, LINE, TEASER};
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::reviews::review_by_id;
@@ -21,52 +21,19 @@ use serde::Deserialize;
 
 use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
+use crate::pages::reviews::done::DecidedReviewView;
+use crate::pages::reviews::filters::{CLASSES, KINDS, ReviewListParams, STATES};
 use crate::pages::reviews::words;
 use crate::pages::{moment, stay_on_page};
 use crate::problems::problem::Problem;
 use crate::requests::auth::{Approve, Read};
 use crate::requests::forms::{FormFields, PermittedForm};
-use crate::requests::query;
 use crate::requests::visitor::{PermittedVisitor, Visitor};
 
-/// Filters in the page's query. Empty ones, which forms send, count as absent.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ReviewListParams {
-    state: String,
-    kind: String,
-    change_class: String,
-    domain: String,
-    assignee: String,
-    mine: String,
-    /// Whether every open review of the page is selected.
-    choose: String,
-    page_token: String,
-}
-
-/// Choices of the state filter, each with its label.
-const STATES: &[(&str, &str)] = &[
-    ("open", "Open"),
-    ("approved", "Approved"),
-    ("rejected", "Rejected"),
-    ("superseded", "Superseded"),
-    ("withdrawn", "Withdrawn"),
-    ("all", "All"),
-];
-const KINDS: &[(&str, &str)] = &[
-    ("", "All"),
-    ("admission", "Admission of a card"),
-    ("report", "Report of an agent"),
-    ("recertification", "Approval that ends"),
-    ("break_glass", "Broken glass"),
-];
-const CLASSES: &[(&str, &str)] = &[
-    ("", "All"),
-    ("first", "First card"),
-    ("low", "Low"),
-    ("high", "High"),
-    ("critical", "Critical"),
-];
+/// Maximum number of reviews that are chosen at once; they are decided in batches.
+pub(super) const MAX_CHOSEN: usize = 500;
+/// Maximum number of lists that are read to find the reviews that match a filter.
+const MAX_LISTS: usize = 10;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -75,11 +42,15 @@ pub(crate) struct BulkDecideForm {
     pick: Vec<String>,
     verdict: String,
     reason: String,
+    /// Number of reviews that earlier batches decided.
+    decided: usize,
+    /// Ids of the reviews that earlier batches did not decide.
+    failed: Vec<String>,
 }
 
-/// Size limits of the form: fifty reviews with their digests, and a reason.
+/// Size limits of the form: 500 reviews with their digests, and a reason.
 impl FormFields for BulkDecideForm {
-    const MAX_BYTES: usize = 32 * 1024;
+    const MAX_BYTES: usize = 96 * 1024;
 }
 
 #[derive(Template)]
@@ -88,6 +59,11 @@ struct ReviewsPage {
     frame: Frame,
     now: Timestamp,
     filters: ReviewListParams,
+    tabs: Vec<StateTabView>,
+    /// The review that was decided last.
+    done: Option<DecidedReviewView>,
+    /// Whether every open review that matches is listed, in short rows.
+    is_short: bool,
     decides: bool,
     sees_all: bool,
     reports: bool,
@@ -96,12 +72,33 @@ struct ReviewsPage {
     picked: Option<Vec<String>>,
     /// Results of the form's decisions.
     results: Vec<BulkDecisionResultView>,
+    /// Number of reviews that earlier batches of the form decided.
+    decided_before: usize,
     problem: Option<String>,
     next: Option<String>,
     here: String,
     /// URL of the same page with every open review selected.
     choose_all: String,
+    /// URL of the page with every open review selected that matches, if these are more than a page.
+    choose_matching: Option<String>,
     reason: String,
+}
+
+/// A state of the queue, with the number of reviews in it; `None` if they are not counted.
+struct StateTabView {
+    label: &'static str,
+    link: String,
+    count: Option<u64>,
+    is_current: bool,
+}
+
+/// Page between two batches: what is decided, and the form for the rest.
+#[derive(Template)]
+#[template(path = "review_progress.html")]
+struct ReviewProgressPage {
+    frame: Frame,
+    here: String,
+    form: BulkDecideForm,
 }
 
 struct BulkDecisionResultView {
@@ -118,7 +115,8 @@ pub(crate) async fn show_reviews(
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-/// Decides the selected reviews, and shows the queue with the result of each, or with the input of a rejected form.
+/// Decides the first batch of the selected reviews. While others are left, shows the progress; then the queue with the
+/// results, or with the input of a rejected form.
 pub(crate) async fn submit_review_decisions(
     form: PermittedForm<Approve, BulkDecideForm>,
     request: HttpRequest,
@@ -126,24 +124,41 @@ pub(crate) async fn submit_review_decisions(
     if form.fields.verdict.is_empty() {
         return Ok(stay_on_page());
     }
-    let decided = decide_selected_reviews(&form.context, &form.visitor.caller, &form.fields).await;
-    let mut page = ReviewsPage::load(&form.context, &form.visitor, request.query_string()).await?;
-    let status = match decided {
-        Ok(results) => {
-            let undecided = load_failed_decision_reviews(&form.context, &results).await?;
-            let view = |result| BulkDecisionResultView::new(result, &undecided);
-            page.results = results.iter().map(view).collect();
-            StatusCode::OK
-        }
+    let (context, visitor, mut fields) = (&form.context, &form.visitor, form.fields);
+    let results = match decide_selected_reviews(context, &visitor.caller, &fields).await {
+        Ok(results) => results,
         Err(problem) => {
+            let mut page = ReviewsPage::load(context, visitor, request.query_string()).await?;
             crate::pages::log_problem(&problem);
-            page.show_problem(&problem, form.fields);
-            problem.kind().status
+            page.show_problem(&problem, fields);
+            return Ok(crate::pages::render_page(problem.kind().status, &page));
         }
     };
-    Ok(crate::pages::render_page(status, &page))
+    fields.pick.drain(..results.len());
+    if !fields.pick.is_empty() {
+        fields.decided += results.iter().filter(|(_, result)| result.is_ok()).count();
+        let failed = results.iter().filter(|(_, result)| result.is_err());
+        fields.failed.extend(failed.map(|(id, _)| id.to_string()));
+        let page = ReviewProgressPage {
+            frame: Frame::for_visitor(&context.config(), "reviews", visitor),
+            here: ReviewListParams::from_query(request.query_string())?.queue_url(&[]),
+            form: fields,
+        };
+        return Ok(crate::pages::render_page(StatusCode::OK, &page));
+    }
+    let mut page = ReviewsPage::load(context, visitor, request.query_string()).await?;
+    let undecided = load_failed_decision_reviews(context, &results).await?;
+    let view = |result| BulkDecisionResultView::new(result, &undecided);
+    let before = fields
+        .failed
+        .iter()
+        .map(|id| BulkDecisionResultView::from_earlier_batch(id));
+    page.results = before.chain(results.iter().map(view)).collect();
+    page.decided_before = fields.decided;
+    Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
+/// Decides the first reviews of the form, as many as one request may decide.
 async fn decide_selected_reviews(
     context: &AppContext,
     caller: &Caller,
@@ -157,6 +172,10 @@ async fn decide_selected_reviews(
     if form.pick.is_empty() {
         return Err(Problem::invalid("/pick", "Select a review first."));
     }
+    if form.pick.len() > MAX_CHOSEN {
+        let problem = format!("Select at most {MAX_CHOSEN} reviews.");
+        return Err(Problem::invalid("/pick", problem));
+    }
     let item = |pick: &String| {
         let (id, digest) = pick.split_once(' ')?;
         Some(BulkDecisionItem {
@@ -166,7 +185,8 @@ async fn decide_selected_reviews(
             reason: form.reason.clone(),
         })
     };
-    let decisions: Option<Vec<BulkDecisionItem>> = form.pick.iter().map(item).collect();
+    let batch = form.pick.iter().take(MAX_DECISIONS);
+    let decisions: Option<Vec<BulkDecisionItem>> = batch.map(item).collect();
     let decisions =
         decisions.ok_or_else(|| Problem::invalid("/pick", "This is not a review of the list."))?;
     Ok(review_decide_all(context, caller, &BulkDecision { decisions }).await?)
@@ -187,33 +207,44 @@ async fn load_failed_decision_reviews(
 impl ReviewsPage {
     async fn load(context: &AppContext, visitor: &Visitor, query: &str) -> Result<Self> {
         let caller = &visitor.caller;
-        let mut filters: ReviewListParams = query::parse_query(query)
-            .map_err(|problem: Problem| AppError::invalid("/", problem.to_string()))?;
+        let mut filters = ReviewListParams::from_query(query)?;
+        let is_short = filters.choose == "matching";
+        if is_short {
+            (filters.state, filters.page_token) = ("open".to_owned(), String::new());
+        }
         let list_filter = filters.to_filter()?;
-        let page = PageRequest {
-            page_size: u32::try_from(MAX_DECISIONS).ok(),
-            page_token: Some(filters.page_token.clone()).filter(|token| !token.is_empty()),
+        let list = load_queue(context, caller, &list_filter, &filters).await?;
+        let counts = match list_filter.card.is_empty() {
+            true => count_reviews(context, caller, &list_filter).await?,
+            false => Vec::new(),
         };
-        let list = review_list(context, caller, &list_filter, &page).await?;
         let mut reviews = list.reviews.iter();
         let has_open = reviews.any(|one| one.state == ReviewState::Open);
         let mut reviews = list.reviews.iter();
         let reports = reviews.any(|one| one.kind == ReviewKind::Report);
         let next = list.next_page_token.as_deref();
-        let next = next.map(|token| filters.page_url(Some(("page_token", token))));
-        let here = filters.page_url(None);
-        let choose_all = filters.page_url(Some(("choose", "all"))) + "#decide";
+        let matching = || filters.queue_url(&[("choose", "matching"), ("page_token", "")]);
+        let choose_matching = (next.is_some() && !is_short).then(|| matching() + "#decide");
+        let next = next.filter(|_| !is_short);
+        let next = next.map(|token| filters.queue_url(&[("page_token", token)]));
+        let here = filters.queue_url(&[]);
+        let choose_all = filters.queue_url(&[("choose", "all")]) + "#decide";
         // The form shows the default state if none is given.
         filters.state = match list_filter.state {
             Some(state) => state.as_str().to_owned(),
             None => "all".to_owned(),
         };
+        let done = DecidedReviewView::load(context, caller, filters.decided_review()).await;
         Ok(Self {
             frame: Frame::for_visitor(&context.config(), "reviews", visitor),
             now: context.now(),
             next,
             here,
             choose_all,
+            choose_matching,
+            tabs: state_tabs(&filters, &counts),
+            done,
+            is_short,
             filters,
             decides: caller.has_permission(Permission::Approve) && has_open,
             sees_all: caller.has_permission(Permission::SeeAll),
@@ -221,6 +252,7 @@ impl ReviewsPage {
             reviews: list.reviews,
             picked: None,
             results: Vec::new(),
+            decided_before: 0,
             problem: None,
             reason: String::new(),
         })
@@ -230,8 +262,12 @@ impl ReviewsPage {
     fn is_chosen(&self, review: &Review) -> bool {
         match &self.picked {
             Some(picked) => picked.contains(&format!("{} {}", review.id, review.digest)),
-            None => self.filters.choose == "all",
+            None => matches!(self.filters.choose.as_str(), "all" | "matching"),
         }
+    }
+
+    fn review_link(&self, review: &Review) -> String {
+        self.filters.review_url(&review.id, &[])
     }
 
     /// Shows why a form was rejected, and keeps its input.
@@ -242,54 +278,62 @@ impl ReviewsPage {
     }
 }
 
-impl ReviewListParams {
-    fn to_filter(&self) -> Result<ReviewListFilter> {
-        let nonempty = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-        let state = match self.state.as_str() {
-            "" => Some(ReviewState::Open),
-            "all" => None,
-            state => {
-                let state = state.parse::<ReviewState>();
-                Some(state.map_err(|error| AppError::invalid("/state", error))?)
-            }
-        };
-        let kind = nonempty(&self.kind).map(|kind| kind.parse::<ReviewKind>());
-        Ok(ReviewListFilter {
-            state,
-            kind: kind
-                .transpose()
-                .map_err(|error| AppError::invalid("/kind", error))?,
-            change_class: nonempty(&self.change_class)
-                .map(|change| change.parse::<ReviewedChange>())
-                .transpose()
-                .map_err(|error| AppError::invalid("/change_class", error))?
-                .into_iter()
-                .collect(),
-            domain: nonempty(&self.domain),
-            assignee: nonempty(&self.assignee),
-            mine: !self.mine.is_empty(),
-        })
+/// Loads a page of the queue, or every open review that matches, at most as many as can be chosen.
+async fn load_queue(
+    context: &AppContext,
+    caller: &Caller,
+    list_filter: &ReviewListFilter,
+    params: &ReviewListParams,
+) -> Result<ReviewList> {
+    let mut page = PageRequest {
+        page_size: u32::try_from(MAX_DECISIONS).ok(),
+        page_token: Some(params.page_token.clone()).filter(|token| !token.is_empty()),
+    };
+    let mut list = review_list(context, caller, list_filter, &page).await?;
+    if params.choose != "matching" {
+        return Ok(list);
     }
-
-    fn page_url(&self, replaced: Option<(&str, &str)>) -> String {
-        let pairs = [
-            ("state", self.state.as_str()),
-            ("kind", &self.kind),
-            ("change_class", &self.change_class),
-            ("domain", &self.domain),
-            ("assignee", &self.assignee),
-            ("mine", &self.mine),
-            ("page_token", &self.page_token),
-        ];
-        let is_replaced = |name: &str| replaced.is_some_and(|(other, _)| other == name);
-        let given = pairs.into_iter();
-        let given = given.filter(|(name, value)| !value.is_empty() && !is_replaced(name));
-        let pairs: Vec<_> = given.chain(replaced).collect();
-        match serde_html_form::to_string(pairs) {
-            Ok(pairs) if !pairs.is_empty() => format!("/reviews?{pairs}"),
-            _ => "/reviews".to_owned(),
+    for _ in 1..MAX_LISTS {
+        if list.reviews.len() >= MAX_CHOSEN || list.next_page_token.is_none() {
+            break;
         }
+        page.page_token = list.next_page_token.take();
+        let further = review_list(context, caller, list_filter, &page).await?;
+        list.reviews.extend(further.reviews);
+        list.next_page_token = further.next_page_token;
     }
+    Ok(list)
+}
+
+fn state_tabs(filters: &ReviewListParams, counts: &[(ReviewState, u64)]) -> Vec<StateTabView> {
+    let count = |name: &str| -> u64 {
+        let mut counted = counts.iter();
+        match name {
+            "all" => counted.map(|(_, count)| count).sum(),
+            name => counted
+                .find(|(state, _)| state.as_str() == name)
+                .map_or(0, |(_, count)| *count),
+        }
+    };
+    let view = |&(name, label): &(&'static str, &'static str)| StateTabView {
+        label,
+        link: filters.queue_url(&[("state", name), ("page_token", "")]),
+        count: filters_are_counted(filters).then(|| count(name)),
+        is_current: filters.state == name,
+    };
+    STATES.iter().map(view).collect()
+}
+
+/// Whether reviews are counted with these filters: those by the text of cards would need to read every card.
+fn filters_are_counted(filters: &ReviewListParams) -> bool {
+    [
+        &filters.provider,
+        &filters.tag,
+        &filters.auth,
+        &filters.endpoint_host,
+    ]
+    .iter()
+    .all(|value| value.is_empty())
 }
 
 impl BulkDecisionResultView {
@@ -318,6 +362,14 @@ impl BulkDecisionResultView {
             is_done,
         }
     }
+
+    fn from_earlier_batch(id: &str) -> Self {
+        Self {
+            id: text::path_segment(id),
+            text: "A review of an earlier batch".to_owned(),
+            is_done: false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -339,13 +391,18 @@ mod tests {
             decides: true,
             sees_all: true,
             reports: true,
+            tabs: state_tabs(&ReviewListParams::default(), &[(ReviewState::Open, 1)]),
+            done: None,
+            is_short: false,
             reviews: vec![read(review(text))],
             picked: None,
             results: Vec::new(),
+            decided_before: 0,
             problem: None,
             next: None,
             here: "/reviews".to_owned(),
             choose_all: "/reviews?choose=all#decide".to_owned(),
+            choose_matching: None,
             reason: String::new(),
         }
     }
@@ -353,6 +410,35 @@ mod tests {
     #[test]
     fn what_others_have_written_stays_text() {
         assert_harmless(queue);
+        assert_harmless(|text| ReviewsPage {
+            is_short: true,
+            ..queue(text)
+        });
+        assert_harmless(|text| ReviewProgressPage {
+            frame: admin_frame("reviews"),
+            here: "/reviews".to_owned(),
+            form: BulkDecideForm {
+                pick: vec![text.to_owned()],
+                verdict: text.to_owned(),
+                reason: String::new(),
+                decided: 50,
+                failed: vec![text.to_owned()],
+            },
+        });
+    }
+
+    #[test]
+    fn states_show_their_counts_unless_cards_would_have_to_be_read() {
+        let mut filters = ReviewListParams::default();
+        let counts = [(ReviewState::Open, 2), (ReviewState::Rejected, 3)];
+        let shown = |filters: &ReviewListParams| {
+            let tabs = state_tabs(filters, &counts);
+            tabs.iter().map(|tab| tab.count).collect::<Vec<_>>()
+        };
+        let expected = [2, 0, 3, 0, 0, 5].map(Some);
+        assert_eq!(shown(&filters), expected);
+        filters.tag = "x".to_owned();
+        assert_eq!(shown(&filters), [None; 6]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Review page: all data for a decision on one screen, with the forms to decide and to comment.
 
+pub(crate) mod done;
+pub(crate) mod filters;
 pub mod list;
 pub mod report;
 pub mod waiting;
@@ -13,21 +15,23 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::reviews::break_glass::approve_by_break_glass;
 use a2a_registry_core::reviews::decisions::{approval_withdraw, review_approve, review_reject};
-use a2a_registry_core::reviews::list::review_show;
+use a2a_registry_core::reviews::list::{find_next_review, review_show};
 use a2a_registry_core::reviews::notes::{comment_add, review_patch};
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::answers::response::HandlerResult;
-use crate::pages::domains::register::to_sentence;
 use crate::pages::frame::Frame;
+use crate::pages::reviews::done::DecidedReviewView;
+use crate::pages::reviews::filters::ReviewListParams;
 use crate::pages::{changes, moment, stay_on_page};
 use crate::problems::problem::Problem;
 use crate::requests::auth::{Read, Register};
@@ -65,6 +69,10 @@ pub(crate) struct ReviewPage {
     frame: Frame,
     now: Timestamp,
     detail: ReviewDetail,
+    /// The queue that the review was opened from.
+    queue: ReviewListParams,
+    /// The review that was decided last.
+    done: Option<DecidedReviewView>,
     is_open: bool,
     /// Reason why a form was rejected.
     problem: Option<String>,
@@ -105,28 +113,37 @@ struct ReviewActivityView {
 pub(crate) async fn show_review(
     visitor: PermittedVisitor<Read>,
     ReviewId(id): ReviewId,
+    request: HttpRequest,
 ) -> HandlerResult {
-    let detail = review_show(&visitor.context, &visitor.caller, id).await?;
-    let frame = Frame::for_visitor(&visitor.context.config(), "reviews", &visitor);
-    let page = ReviewPage::new(frame, detail, &visitor.caller, visitor.context.now());
+    let queue = ReviewListParams::from_query(request.query_string())?;
+    let (context, caller) = (&visitor.context, &visitor.caller);
+    let detail = review_show(context, caller, id).await?;
+    let frame = Frame::for_visitor(&context.config(), "reviews", &visitor);
+    let mut page = ReviewPage::new(frame, detail, caller, context.now());
+    page.done = DecidedReviewView::load(context, caller, queue.decided_review()).await;
+    page.queue = queue;
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-/// Runs the action of a form, and redirects to the page, or to the review that the action opened. An error is shown
-/// above the form, which keeps its input.
+/// Runs the action of a form, and redirects: after a decision to the next review of the queue, otherwise to the page,
+/// or to the review that the action opened. An error is shown above the form, which keeps its input.
 pub(crate) async fn submit_review_action(
     ReviewId(id): ReviewId,
     form: PermittedForm<Register, ReviewActionForm>,
+    request: HttpRequest,
 ) -> HandlerResult {
     if form.fields.act.is_empty() {
         return Ok(stay_on_page());
     }
+    let queue = ReviewListParams::from_query(request.query_string())?;
     let (visitor, fields) = (&form.visitor, form.fields);
     let problem = match run_review_action(&form.context, &visitor.caller, id, fields.clone()).await
     {
-        Ok(id) => {
-            return Ok(crate::pages::see_other(&format!("/reviews/{id}")));
+        Ok(_) if matches!(fields.act.as_str(), "approve" | "reject") => {
+            let url = next_review_url(&form.context, &visitor.caller, &queue, id).await?;
+            return Ok(crate::pages::see_other(&url));
         }
+        Ok(id) => return Ok(crate::pages::see_other(&queue.review_url(&id, &[]))),
         Err(problem) => problem,
     };
     let Ok(detail) = review_show(&form.context, &visitor.caller, id).await else {
@@ -136,7 +153,24 @@ pub(crate) async fn submit_review_action(
     let frame = Frame::for_visitor(&form.context.config(), "reviews", visitor);
     let mut page = ReviewPage::new(frame, detail, &visitor.caller, form.context.now());
     page.show_problem(&problem, fields);
+    page.queue = queue;
     Ok(crate::pages::render_page(problem.kind().status, &page))
+}
+
+/// URL of the next review of the queue that the caller can decide, or of the queue, which confirm the last decision.
+async fn next_review_url(
+    context: &AppContext,
+    caller: &Caller,
+    queue: &ReviewListParams,
+    decided: Uuid,
+) -> Result<String, Problem> {
+    let next = find_next_review(context, caller, &queue.to_filter()?, decided).await?;
+    let decided = decided.to_string();
+    let done = [("done", decided.as_str())];
+    Ok(match next {
+        Some(next) => queue.review_url(&next, &done),
+        None => queue.queue_url(&done),
+    })
 }
 
 async fn run_review_action(
@@ -195,10 +229,12 @@ impl ReviewPage {
         Self {
             frame,
             now,
+            queue: ReviewListParams::default(),
+            done: None,
             is_open: review.state == ReviewState::Open,
             problem: None,
             typed: ReviewFormValues::new(review),
-            outcome: review_status_sentence(review),
+            outcome: words::review_status_sentence(review),
             facts: review_facts(&detail),
             can_break_glass: can_break_glass(&detail, caller),
             sets_due: !has_fixed_due_date(review),
@@ -209,6 +245,15 @@ impl ReviewPage {
             comments: caller.has_permission(Permission::Register),
             detail,
         }
+    }
+
+    /// URL that forms are sent to, with the queue that the review was opened from.
+    fn form_action(&self) -> String {
+        self.queue.review_url(&self.detail.review.id, &[])
+    }
+
+    fn queue_link(&self) -> String {
+        self.queue.queue_url(&[])
     }
 
     fn matching_policy_text(policy: &MatchingPolicy) -> String {
@@ -284,15 +329,6 @@ fn has_fixed_due_date(review: &Review) -> bool {
         review.kind.known_value(),
         Some(ReviewKind::Recertification | ReviewKind::BreakGlass)
     )
-}
-
-/// Sentence about the state of the reviewed content, and what is served now.
-fn review_status_sentence(review: &Review) -> String {
-    let (subject, served) = (review.subject_phrase(), review.served_clause());
-    if review.state == ReviewState::Open {
-        return to_sentence(&format!("{subject} waits for a decision{served}"));
-    }
-    to_sentence(&format!("{subject} is {}{served}", review.state))
 }
 
 fn can_waive(caller: &Caller, detail: &ReviewDetail) -> bool {

@@ -11,8 +11,8 @@ use a2a_registry_domain::facet::Facet;
 
 use crate::pages::search::FilterValueNames;
 use crate::pages::search::links::{
-    FilterLinks, SEARCH_PAGE_FACETS, active_filter_values, filter_title, link_with_part_as_text,
-    link_without_filter,
+    FilterLinks, SEARCH_PAGE_FACETS, active_filter_values, filter_title, is_technical_facet,
+    link_with_part_as_text, link_without_filter,
 };
 use crate::pages::{auth, trust};
 
@@ -21,7 +21,10 @@ const VISIBLE_VALUES: usize = 6;
 
 /// Values of one filter with their counts.
 pub(crate) struct FacetView {
+    pub name: &'static str,
     pub title: String,
+    /// Whether its values are folded at first.
+    pub is_folded: bool,
     pub seen: Vec<FacetValueView>,
     pub folded: Vec<FacetValueView>,
     pub others: u64,
@@ -182,8 +185,11 @@ pub(crate) fn facet_views(
             // Active values are always visible, so that they can be removed.
             visible_values.sort_by_key(|value| !value.chosen);
             let folded = visible_values.split_off(visible_values.len().min(VISIBLE_VALUES));
+            let has_chosen = visible_values.iter().any(|value| value.chosen);
             Some(FacetView {
+                name: one.as_str(),
                 title: filter_title(name),
+                is_folded: is_technical_facet(*one) && !has_chosen,
                 seen: visible_values,
                 folded,
                 others: facet.other_count,

@@ -9,19 +9,31 @@ use url::form_urlencoded::{Parse, Serializer, byte_serialize, parse};
 
 /// Counted facets in display order. The maximum is twelve.
 pub(crate) const SEARCH_PAGE_FACETS: [Facet; 12] = [
+    Facet::Skill,
+    Facet::Tag,
+    Facet::Provider,
     Facet::Auth,
+    Facet::Trust,
+    Facet::Domain,
+    Facet::Liveness,
     Facet::ProtocolVersion,
     Facet::Binding,
-    Facet::Tag,
-    Facet::Skill,
-    Facet::Provider,
-    Facet::Domain,
     Facet::Capability,
     Facet::InputMode,
-    Facet::Trust,
     Facet::Signature,
-    Facet::Liveness,
 ];
+
+/// Whether a facet is folded at first, because few people filter by it.
+pub(crate) const fn is_technical_facet(facet: Facet) -> bool {
+    matches!(
+        facet,
+        Facet::ProtocolVersion
+            | Facet::Binding
+            | Facet::Capability
+            | Facet::InputMode
+            | Facet::Signature
+    )
+}
 
 /// Title of a filter: its name as words, unless there is a better one.
 pub(crate) fn filter_title(filter: &str) -> String {

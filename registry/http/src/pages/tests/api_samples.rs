@@ -20,6 +20,8 @@ pub fn admin_frame(here: &'static str) -> Frame {
         name: "admin".to_owned(),
         form_token: "token".to_owned(),
         sees_all: true,
+        reads_events: true,
+        reads_accounts: true,
         may_register: true,
     };
     Frame {
@@ -37,6 +39,7 @@ pub fn review(text: &str) -> Value {
         "submitter": text, "assignee": text, "due": AT, "deciders": [text], "approvals_needed": 2,
         "approvals": [{"account": text, "at": AT, "reason": text, "counts": true}],
         "reason": text, "served": null, "created_at": AT, "decided_at": null,
+        "card": {"description": text, "provider": text, "changed": [text], "errors": 1, "warnings": 2},
         "card_text": text, "description": text, "auth": [text], "security": [text],
         "skills": [{"id": text, "name": text, "description": text}],
         "interfaces": [{"url": text, "binding": text, "protocol_version": text}],

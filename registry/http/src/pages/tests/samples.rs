@@ -433,7 +433,7 @@ pub fn background(text: &str) -> AgentPageExtras {
             reason: None,
         }],
         owner: Some(text.into()).filter(|owner: &String| !owner.is_empty()),
-        owner_vouched_until: None,
+        ..AgentPageExtras::default()
     }
 }
 

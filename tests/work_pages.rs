@@ -1,0 +1,376 @@
+//! The pages of those who work here, with a browser's session but without a browser: the queue of a curator, the acts on
+//! an agent, the log of an auditor, and the accounts of an admin.
+
+use a2a_registry_api::{Review, ReviewList};
+use serde_json::{Value, json};
+
+use crate::policy_pages::{PageSession, assert_shows};
+use crate::support::cards::card_json;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::polling::eventually;
+use crate::support::program::{Program, assert_exit, join_lines};
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
+
+/// One more than a page of the queue holds, and one batch decides.
+const MANY: usize = 51;
+
+/// Registers that many cards, which wait for their reviews.
+async fn register_waiting(registry: &ServingRegistry, count: usize) -> Origin {
+    let origin = Origin::start();
+    let registrations: Vec<Value> = (0..count)
+        .map(|number| {
+            let path = format!("/{number}.json");
+            let card = card_json(&format!("Agent {number}"), &format!("skill{number}"));
+            origin.set_reply(&path, OriginReply::json(card));
+            json!({"card_url": origin.url(&path)})
+        })
+        .collect();
+    let body = json!({"registrations": registrations});
+    let registered = registry.post_as_admin("/v1/domains:register", &body).await;
+    assert!(registered.status.is_success(), "{}", registered.text());
+    eventually("every card waits", || async {
+        let list = open_reviews(registry, "").await;
+        (list.reviews.len() == count).then_some(())
+    })
+    .await;
+    origin
+}
+
+async fn open_reviews(registry: &ServingRegistry, filter: &str) -> ReviewList {
+    let path = format!("/v1/reviews?state=open&page_size=100{filter}");
+    registry.read_as_admin(&path).await
+}
+
+/// The values of the hidden fields or checkboxes with this name.
+fn values(page: &str, name: &str) -> Vec<String> {
+    let mark = format!("name=\"{name}\"");
+    let fields = page.split(mark.as_str()).skip(1);
+    let value = |rest: &str| {
+        let value = rest.split("value=\"").nth(1)?.split('"').next()?;
+        Some(value.to_owned())
+    };
+    fields.filter_map(value).collect()
+}
+
+fn batch<'a>(picks: &'a [String], further: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let picks = picks.iter().map(|pick| ("pick", pick.as_str()));
+    picks.chain(further.iter().copied()).collect()
+}
+
+#[tokio::test]
+async fn every_review_that_matches_is_decided_in_batches() {
+    let registry = RegistrySetup::new().start().await;
+    let _origin = register_waiting(&registry, MANY).await;
+    let curator = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
+    let page = curator.get("/reviews").await;
+    let counted = format!("Open <span class=\"n\">{MANY}</span>");
+    assert_shows(
+        &page,
+        200,
+        &[&counted, "Choose all that match", "Next page"],
+    );
+    let chosen = curator.get("/reviews?choose=matching").await;
+    assert_shows(&chosen, 200, &["51 open reviews match."]);
+    let picks = values(&chosen.1, "pick");
+    assert_eq!(picks.len(), MANY);
+
+    let decision = [("verdict", "approve"), ("reason", "all known")];
+    let first = curator.post("/reviews", &batch(&picks, &decision)).await;
+    let words = ["<b>50</b> decided", "<b>1</b> to go", "Decide the next 1"];
+    assert_shows(&first, 200, &words);
+    let left = values(&first.1, "pick");
+    assert_eq!(left, picks[50..]);
+    assert_eq!(open_reviews(&registry, "").await.reviews.len(), 1);
+    let continued = [decision[0], decision[1], ("decided", "50")];
+    let last = curator.post("/reviews", &batch(&left, &continued)).await;
+    let words = [
+        "50 reviews were decided in earlier batches",
+        "<h2>Results</h2>",
+    ];
+    assert_shows(&last, 200, &words);
+    assert!(open_reviews(&registry, "").await.reviews.is_empty());
+
+    // One more than can be chosen is refused as a whole.
+    let too_many: Vec<String> = (0..=500).map(|_| picks[0].clone()).collect();
+    let refused = curator.post("/reviews", &batch(&too_many, &decision)).await;
+    assert_shows(&refused, 400, &["Select at most 500 reviews."]);
+    registry.stop().await;
+}
+
+#[tokio::test]
+async fn reviews_are_found_by_what_their_cards_say_and_lead_to_the_next_one() {
+    let registry = RegistrySetup::new().start().await;
+    let origin = register_waiting(&registry, 3).await;
+    let host = "echo.agents.dev";
+    for (filter, count) in [
+        ("&tag=SKILL1", 1),
+        ("&tag=nothing", 0),
+        ("&endpoint_host=echo.agents.dev", 3),
+        ("&endpoint_host=agents.dev", 0),
+        ("&provider=Nobody", 0),
+        ("&submitter=admin", 3),
+        ("&submitter=nobody", 0),
+        ("&auth=none&tag=skill2", 1),
+    ] {
+        let list = open_reviews(&registry, filter).await;
+        assert_eq!(list.reviews.len(), count, "{filter}");
+    }
+    // A page goes on after the last card that was read, and not after the last that matched.
+    let first: ReviewList = registry
+        .read_as_admin(&format!("/v1/reviews?endpoint_host={host}&page_size=2"))
+        .await;
+    let token = first.next_page_token.unwrap();
+    let path = format!("/v1/reviews?endpoint_host={host}&page_size=2&page_token={token}");
+    let second: ReviewList = registry.read_as_admin(&path).await;
+    let names = |list: &[Review]| list.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+    let mut found = [names(&first.reviews), names(&second.reviews)].concat();
+    found.sort_unstable();
+    assert_eq!(found, ["Agent 0", "Agent 1", "Agent 2"]);
+
+    let curator = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
+    let words = [
+        "is good at skill1",
+        "by <bdi>admin</bdi>",
+        "value=\"skill1\"",
+    ];
+    let queue = curator.get("/reviews?tag=skill1").await;
+    assert_shows(&queue, 200, &words);
+    assert!(!queue.1.contains("Agent 2"), "{}", queue.1);
+    let review = open_reviews(&registry, "&tag=skill1")
+        .await
+        .reviews
+        .remove(0);
+    let decision = [
+        ("act", "approve"),
+        ("digest", review.digest.as_str()),
+        ("reason", "it is fine"),
+    ];
+    let page = format!("/reviews/{}?endpoint_host={host}", review.id);
+    assert_eq!(curator.post(&page, &decision).await.0, 303);
+    let next = open_reviews(&registry, "").await.reviews.remove(0);
+    let path = format!("/reviews/{}?done={}", next.id, review.id);
+    let words = [
+        "The card of Agent 1 is approved",
+        "it is fine",
+        "To that review",
+    ];
+    assert_shows(&curator.get(&path).await, 200, &words);
+    // What changed against the approved card is named.
+    let changed = card_json("Agent 1", "juggle");
+    origin.set_reply("/1.json", OriginReply::json(changed));
+    registry
+        .recrawl_and_wait(&origin.address().to_string())
+        .await;
+    let change = registry
+        .wait_for_open_review(|one| one.previous.is_some())
+        .await;
+    let card = change.card.unwrap();
+    assert_eq!(card.changed, ["description", "skills"]);
+    registry.stop().await;
+}
+
+#[tokio::test]
+async fn an_owner_and_a_curator_act_on_the_page_of_an_agent() {
+    let registry = RegistrySetup::new().approve_all().start().await;
+    let origin = Origin::start();
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    let id = registry.publish(&origin.url("/a.json")).await;
+    let page = format!("/agents/{id}/");
+    let curator =
+        PageSession::sign_in(&registry, &registry.create_token("cora", "curator").await).await;
+    let reader =
+        PageSession::sign_in(&registry, &registry.create_token("rea", "reader").await).await;
+    assert!(!reader.get(&page).await.1.contains("id=\"manage\""));
+    let suspend = format!("/agents/{id}/acts/suspend");
+    assert_eq!(reader.get(&suspend).await.0, 403);
+    let managed = curator.get(&page).await;
+    assert_shows(&managed, 200, &["id=\"manage\"", &suspend, "/acts/retire"]);
+    assert!(!managed.1.contains("/acts/resume"), "{}", managed.1);
+
+    let shown = curator.get(&suspend).await;
+    assert_shows(&shown, 200, &["put on hold", "name=\"reason\""]);
+    let blank = curator.post(&suspend, &[("reason", " ")]).await;
+    assert_shows(&blank, 400, &["A reason must have 1 to"]);
+    let reason = ("reason", "<b>odd</b>");
+    assert_eq!(curator.post(&suspend, &[reason]).await.0, 303);
+    let held = curator.get(&page).await;
+    assert_shows(&held, 200, &["On hold", "&#60;b&#62;odd", "/acts/resume"]);
+    let resume = format!("/agents/{id}/acts/resume");
+    let hold = [("hold", "operator"), ("reason", "it was nothing")];
+    assert_eq!(curator.post(&resume, &hold).await.0, 303);
+
+    let labels = format!("/agents/{id}/acts/labels");
+    let wrong = [("labels", "team"), reason];
+    let refused = curator.post(&labels, &wrong).await;
+    assert_shows(&refused, 400, &["key=value", ">team</textarea>"]);
+    let set = [("labels", "team=blue\nstage=test"), reason];
+    assert_eq!(curator.post(&labels, &set).await.0, 303);
+    assert_shows(&curator.get(&page).await, 200, &["team=blue", "stage=test"]);
+    let run = async |arguments: &[&str]| registry.run_admin_command(arguments).await;
+    let labelled = run(&["agent", "label", &id, "stage=", "tier=1"]).await;
+    assert_exit(&labelled, 0, "");
+    assert!(join_lines(&labelled.stdout).contains("labelled team=blue, tier=1"));
+
+    let visibility = format!("/agents/{id}/acts/visibility");
+    let internal = [("visibility", "internal"), ("groups", "nothing"), reason];
+    assert_eq!(curator.post(&visibility, &internal).await.0, 303);
+    let agent: Value = registry.read_as_admin(&format!("/v1/agents/{id}")).await;
+    assert_eq!(agent["visibility"], "internal");
+    // What cannot be undone needs its own confirmation.
+    let retire = format!("/agents/{id}/acts/retire");
+    let hasty = curator.post(&retire, &[reason]).await;
+    assert_shows(&hasty, 400, &["Confirm that this cannot be undone."]);
+    assert_eq!(
+        curator.post(&retire, &[reason, ("confirm", "yes")]).await.0,
+        303
+    );
+    let agent: Value = registry.read_as_admin(&format!("/v1/agents/{id}")).await;
+    assert_eq!(agent["lifecycle"], "retired");
+    assert_eq!(
+        curator.get(&format!("/agents/{id}/acts/nothing")).await.0,
+        404
+    );
+    registry.stop().await;
+}
+
+#[tokio::test]
+async fn an_auditor_finds_who_approved_what_and_keeps_it_as_a_file() {
+    let registry = RegistrySetup::new().start().await;
+    let origin = register_waiting(&registry, 2).await;
+    let curator =
+        PageSession::sign_in(&registry, &registry.create_token("cora", "curator").await).await;
+    let review = open_reviews(&registry, "").await.reviews.remove(0);
+    let decision = [
+        ("act", "approve"),
+        ("digest", review.digest.as_str()),
+        ("reason", "seen and known"),
+    ];
+    let path = format!("/reviews/{}", review.id);
+    assert_eq!(curator.post(&path, &decision).await.0, 303);
+
+    let auditor =
+        PageSession::sign_in(&registry, &registry.create_token("audrey", "auditor").await).await;
+    let reader =
+        PageSession::sign_in(&registry, &registry.create_token("rea", "reader").await).await;
+    assert_eq!(reader.get("/events").await.0, 403);
+    let agent = review.agent;
+    let found = auditor
+        .get(&format!("/events?kind=agent.approved&agent={agent}"))
+        .await;
+    let words = ["by <bdi>cora</bdi>", "seen and known", &review.digest];
+    assert_shows(&found, 200, &words);
+    let export = auditor
+        .get(&format!("/events/export?agent={agent}&account=cora"))
+        .await;
+    assert_eq!(export.0, 200);
+    let kinds: Vec<String> = export
+        .1
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|event| event["kind"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(kinds.contains(&"agent.approved".to_owned()), "{kinds:?}");
+    assert!(kinds.contains(&"review.closed".to_owned()), "{kinds:?}");
+    let domain = origin.address().to_string();
+    let of_domain: Value = registry
+        .read_as_admin(&format!(
+            "/v1/events?domain={domain}&newest_first=true&page_size=2"
+        ))
+        .await;
+    let events = of_domain["events"].as_array().unwrap();
+    assert_eq!(events.len(), 2, "{of_domain}");
+    assert!(events[0]["seq"].as_i64() > events[1]["seq"].as_i64());
+    assert!(of_domain["next_page_token"].is_string());
+    let none: Value = registry
+        .read_as_admin("/v1/events?since=2999-01-01T00:00:00Z")
+        .await;
+    assert_eq!(none, json!({"events": [], "next_page_token": null}));
+    for (filter, status) in [
+        ("kind=nothing", 400_u16),
+        ("since=now", 400),
+        ("order=1", 400),
+    ] {
+        let refused = registry.get_as_admin(&format!("/v1/events?{filter}")).await;
+        assert_eq!(refused.status, status, "{filter}");
+    }
+
+    let list = ["events", "--kind", "agent.approved", "--account", "cora"];
+    let listed = registry.run_admin_command(&list).await;
+    assert_exit(&listed, 0, "");
+    assert!(
+        join_lines(&listed.stdout).contains("seen and known"),
+        "{listed:?}"
+    );
+    let all = [&list[..], &["--all", "--json"]].concat();
+    let exported = Program::run(registry.admin_command(&all)).await;
+    let event: Value = serde_json::from_str(&exported.stdout[0]).unwrap();
+    assert_eq!(
+        (exported.stdout.len(), &event["actor"]),
+        (1, &json!("cora"))
+    );
+    let none = ["events", "--domain", "nobody.dev"];
+    assert_exit(
+        &registry.run_admin_command(&none).await,
+        1,
+        "no event matches",
+    );
+    registry.stop().await;
+}
+
+#[tokio::test]
+async fn an_admin_makes_the_first_publisher_and_ends_a_leaver() {
+    let registry = RegistrySetup::new().start().await;
+    let admin = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
+    let status = admin.get("/admin").await;
+    assert_shows(
+        &status,
+        200,
+        &["This process is ready", "database", "Peers"],
+    );
+    let none = admin.post("/admin/accounts", &[("name", "pia")]).await;
+    assert_shows(&none, 400, &["value=\"pia\""]);
+    let new = [("name", "pia"), ("role", "publisher")];
+    assert_eq!(admin.post("/admin/accounts", &new).await.0, 303);
+    let account: Value = registry.read_as_admin("/v1/accounts/pia").await;
+    let page = format!("/admin/accounts/{}", account["id"].as_str().unwrap());
+    let token = [("act", "token"), ("name", "first sign-in"), ("days", "7")];
+    let made = admin.post(&page, &token).await;
+    assert_shows(&made, 201, &["Token first sign-in", "a2ar_"]);
+    let secret = made.1.split("<code>a2ar_").nth(1).unwrap();
+    let secret = format!("a2ar_{}", secret.split('<').next().unwrap());
+    let pia = PageSession::sign_in(&registry, &secret).await;
+    assert_eq!(pia.get("/admin").await.0, 403);
+    assert_eq!(pia.get("/account").await.0, 200);
+
+    let members = [("name", "travel"), ("members", "pia\n"), ("act", "set")];
+    assert_eq!(admin.post("/admin/groups", &members).await.0, 303);
+    assert_shows(
+        &admin.get("/admin/groups").await,
+        200,
+        &["travel", "1 member<", "pia"],
+    );
+    assert_shows(
+        &admin.get("/admin/tokens").await,
+        200,
+        &["first sign-in", "Revoke"],
+    );
+    assert_shows(&admin.get("/admin/sessions").await, 200, &["pia", "Revoke"]);
+
+    let asked = admin.post(&page, &[("act", "disable")]).await;
+    assert_shows(
+        &asked,
+        200,
+        &["Disable the account pia?", "What will be lost"],
+    );
+    assert_eq!(pia.get("/account").await.0, 200);
+    let confirmed = [("act", "disable"), ("confirm", "yes")];
+    assert_eq!(admin.post(&page, &confirmed).await.0, 303);
+    assert_eq!(pia.get("/account").await.0, 303);
+    assert_shows(
+        &admin.get(&page).await,
+        200,
+        &["disabled", "Enable the account"],
+    );
+    registry.stop().await;
+}
