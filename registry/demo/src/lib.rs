@@ -12,10 +12,12 @@ mod cors;
 mod generation;
 mod http;
 mod jsonrpc;
+mod named_hosts;
 mod operation;
 mod rpc_error;
 mod samples;
 mod tasks;
 mod user_message;
 
-pub use agents::{SampleAgent, SampleAgents, start_sample_agents};
+pub use agents::{SampleAgent, SampleAgents, start_all_sample_agents, start_sample_agents};
+pub use named_hosts::NamedHosts;
