@@ -1,6 +1,7 @@
 //! `demo`: a registry that shows everything a registry can show, ready to try.
 
 mod content;
+mod governance;
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use self::content::{ContentMaker, DRY_RUN_POLICY, DemoContent, fill_dry_run, host_names};
+use self::content::{ContentMaker, DemoContent, host_names};
+use self::governance::{DRY_RUN_POLICY, fill_dry_run, set_collection_and_policies};
 use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
 use super::login::find_stored_token;
@@ -178,6 +180,10 @@ async fn present_content(
     let progress = new_progress_bar();
     let report = |step: &str| progress.set_message(step.to_owned());
     let content = maker.make(&token, report).await?;
+    if !content.agents.is_empty() {
+        progress.set_message("setting collection and policies");
+        set_collection_and_policies(maker.url, &token).await?;
+    }
     progress.finish_and_clear();
     console.print_result(&content_json(maker.url, &token, &content), || {
         print_accounts(maker.url, &token, &content, console)?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use a2a_card::{ProtectedHeader, SigningKey, sign_card};
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{
-    Act, AgentList, CollectionContent, CreatedToken, DomainView, NewEndpointVouch, NewPolicies,
-    NewPolicy, NewToken, ProofCheck, Recrawl, Registration, Review, ReviewDecision,
+    Act, AgentList, CreatedToken, DomainView, NewEndpointVouch, NewToken, ProofCheck, Recrawl,
+    Registration, Review, ReviewDecision,
 };
 use a2a_registry_core::context::AppContext;
 use a2a_registry_demo::{NamedHosts, SampleAgent, SampleAgents};
@@ -15,7 +15,7 @@ use a2a_registry_domain::role::Role;
 use a2a_registry_http::sessions::sign_in_links::issue_sign_in_link;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -34,8 +34,6 @@ const CARD_PATH: &str = "/.well-known/agent-card.json";
 const KEYS_PATH: &str = "/keys.json";
 /// The host whose domain is proved.
 const PROVED_HOST: &str = "trips.example.com";
-/// The policy on a dry run.
-pub(super) const DRY_RUN_POLICY: &str = "proved-domains-only";
 
 /// The state that an agent is brought into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,8 +150,6 @@ impl ContentMaker<'_> {
                 report(&format!("registering {name}"));
                 agents.extend(self.place_sample(&clients, name, host, state).await?);
             }
-            report("setting collection and policies");
-            set_collection_and_policies(&clients.admin).await?;
         }
         Ok(DemoContent { accounts, agents })
     }
@@ -353,7 +349,7 @@ async fn vouch_for_endpoints(clients: &Clients, domain: &str) -> Result<(), Comm
 }
 
 /// Polls until there is a value.
-async fn poll<T>(
+pub(super) async fn poll<T>(
     what: &str,
     mut attempt: impl AsyncFnMut() -> Result<Option<T>, CommandError>,
 ) -> Result<T, CommandError> {
@@ -429,73 +425,5 @@ async fn wait_until_listed(clients: &Clients, domain: &str, id: Uuid) -> Result<
         }
         Ok(None)
     })
-    .await
-}
-
-async fn set_collection_and_policies(admin: &Client) -> Result<(), CommandError> {
-    let collection = CollectionContent {
-        description: "Agents for people on the road".to_owned(),
-        filter: "tag:travel tag:food".to_owned(),
-        audience: None,
-        owners: vec![Role::Curator.as_str().to_owned()],
-    };
-    admin.put_collection("travel", &collection, None).await?;
-    let current = admin.fetch_policy_set(None).await?.value;
-    let own = current
-        .policies
-        .into_iter()
-        .filter(|policy| !policy.shipped);
-    let mut policies: Vec<NewPolicy> = own
-        .map(|policy| NewPolicy {
-            id: policy.id,
-            text: policy.text,
-        })
-        .collect();
-    policies.push(NewPolicy {
-        id: DRY_RUN_POLICY.to_owned(),
-        text: "// Would hide agents whose domain is not proved.\n@mode(\"dry_run\")\n\
-               forbid (principal, action == Action::\"discover\", resource)\nunless { resource.verified };\n"
-            .to_owned(),
-    });
-    let new = NewPolicies {
-        policies,
-        reason: "Try what would happen if only proved domains were shown".to_owned(),
-        ..NewPolicies::default()
-    };
-    let accepted = admin.put_policy_set(&new, current.number).await?.value;
-    poll(
-        "the policies are not in force",
-        async || -> Result<Option<()>, CommandError> {
-            let current = admin.fetch_policy_set(None).await?.value;
-            Ok((current.in_force >= accepted.number).then_some(()))
-        },
-    )
-    .await
-}
-
-/// Searches as several callers until the dry run has results, which are counted every few seconds.
-pub(super) async fn fill_dry_run(content: &DemoContent, url: &str) -> Result<(), CommandError> {
-    let tokens = content
-        .accounts
-        .iter()
-        .map(|account| account.token.as_str());
-    let clients = tokens
-        .map(|token| Client::new(url, Some(token), None))
-        .collect::<Result<Vec<_>, _>>()?;
-    let query = SearchQuery::default();
-    poll(
-        "the dry run has no results",
-        async || -> Result<Option<()>, CommandError> {
-            for client in &clients {
-                client.search::<Value>(&query).await?;
-            }
-            let Some(admin) = clients.first() else {
-                return Ok(Some(()));
-            };
-            let run = admin.policy_dry_run(DRY_RUN_POLICY).await?.value;
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            Ok((run.answers > 0).then_some(()))
-        },
-    )
     .await
 }
