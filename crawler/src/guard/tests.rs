@@ -432,7 +432,7 @@ fn an_override_opens_one_name_at_one_address_and_nothing_else() {
     for wrong in ["http://a.example.com/", "https://a.example.com:8443/"] {
         let refusal = guard.check_url(wrong).unwrap_err();
         let codes: Vec<&str> = refusal.reasons().iter().map(GuardError::code).collect();
-        assert_eq!(codes[1..], ["connect_override"], "{wrong}");
+        assert_eq!(codes.last(), Some(&"connect_override"), "{wrong}");
     }
     // A name that the rules refuse stays refused, and a denied network stays denied.
     let strict = SsrfGuard::new(GuardConfig {

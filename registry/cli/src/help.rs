@@ -117,14 +117,18 @@ fn help_command() -> Command {
         .mut_subcommands(add_example);
     // Global options reach the subcommands when these are built.
     command.build();
-    command.mut_subcommands(|below| match below.get_name() {
-        name if LOCAL_COMMANDS.contains(&name) => hide_call_options(below),
-        "token" => below.mut_subcommands(|below| match below.get_name() {
-            "reset-admin" => hide_call_options(below),
-            _ => below,
-        }),
-        _ => below,
-    })
+    command
+        .mut_subcommands(|below| hide_call_options_if(below, &LOCAL_COMMANDS))
+        .mut_subcommand("token", |below| {
+            below.mut_subcommands(|below| hide_call_options_if(below, &["reset-admin"]))
+        })
+}
+
+fn hide_call_options_if(command: Command, names: &[&str]) -> Command {
+    match names.contains(&command.get_name()) {
+        true => hide_call_options(command),
+        false => command,
+    }
 }
 
 fn hide_call_options(command: Command) -> Command {

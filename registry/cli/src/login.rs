@@ -1,4 +1,5 @@
-//! `login` and `logout`: a token for one registry, obtained in the browser and kept apart from the credentials of agents.
+//! `login` and `logout`: a token for one registry, obtained in the browser and kept apart from the credentials of
+//! agents.
 
 mod stored_logins;
 
@@ -33,7 +34,12 @@ pub struct LoginArgs {
     #[arg(long, value_name = "SCOPE", default_values = ["read", "register"])]
     scope: Vec<Scope>,
     /// Days until the token expires, at most 365
-    #[arg(long = "expires", value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=365))]
+    #[arg(
+        long = "expires",
+        value_name = "DAYS",
+        default_value_t = 30,
+        value_parser = clap::value_parser!(u32).range(1..=365)
+    )]
     expires_in_days: u32,
     /// Open the browser, instead of only printing the address
     #[arg(long)]

@@ -95,7 +95,8 @@ impl ServerConfigArgs {
 pub struct ServeArgs {
     #[command(flatten)]
     server: ServerConfigArgs,
-    /// Accept agents on this machine: loopback addresses, plain http, any port, and `localhost`; listens on loopback only
+    /// Accept agents on this machine: loopback addresses, plain http, any port, and `localhost`; listens on loopback
+    /// only
     #[arg(long)]
     local: bool,
     /// Roles of this process; to split them, several processes share one PostgreSQL database

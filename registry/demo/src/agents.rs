@@ -70,14 +70,20 @@ pub async fn start_sample_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgen
     })
 }
 
-/// Starts these agents and three more on one free loopback port, each below a path of its own: so one vouch for the host
-/// covers their interfaces.
+/// Starts these agents and three more on one free loopback port, each below a path of its own: so one vouch for the
+/// host covers their interfaces.
 pub async fn start_all_sample_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgents> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let host = format!("http://{}", listener.local_addr()?);
     let samples = SAMPLES.iter().chain(&NAMED_SAMPLES);
     let hosted = samples
-        .map(|sample| HostedSample::new(sample, host.clone() + &sample.path_prefix(), &clock))
+        .map(|sample| {
+            HostedSample::new(
+                sample,
+                host.clone() + &sample.path_prefix(),
+                Arc::clone(&clock),
+            )
+        })
         .collect::<io::Result<Vec<_>>>()?;
     let agents = hosted.iter().map(HostedSample::to_sample_agent).collect();
     let server = HttpServer::new(move || {
@@ -116,7 +122,7 @@ impl HostedSample {
     fn new(
         sample: &'static SampleDefinition,
         base_url: String,
-        clock: &Arc<dyn Clock>,
+        clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
         let script = sample.parse_script(&base_url)?;
         Ok(Self {
@@ -124,11 +130,7 @@ impl HostedSample {
             base_url,
             card: script.card.clone(),
             responder: CardResponder::new(&script.card),
-            handler: web::Data::new(AgentHandler::new(
-                sample.generation,
-                script,
-                Arc::clone(clock),
-            )),
+            handler: web::Data::new(AgentHandler::new(sample.generation, script, clock)),
         })
     }
 
@@ -151,7 +153,7 @@ fn prepare_server(
 ) -> io::Result<(SampleAgent, Server)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let base_url = format!("http://{}", listener.local_addr()?);
-    let hosted = HostedSample::new(sample, base_url, &clock)?;
+    let hosted = HostedSample::new(sample, base_url, clock)?;
     let sample_agent = hosted.to_sample_agent();
     let server = HttpServer::new(move || {
         App::new()

@@ -51,7 +51,8 @@ pub(super) static SAMPLES: [SampleDefinition; 3] = [
     },
 ];
 
-/// Samples on hosts with names of their own, for what else a registry shows: a changed card, one that waits, and a hold.
+/// Samples on hosts with names of their own, for what else a registry shows: a changed card, one that waits, and a
+/// hold.
 pub(super) static NAMED_SAMPLES: [SampleDefinition; 3] = [
     SampleDefinition {
         name: "Menu Translator",

@@ -1,5 +1,5 @@
-//! What a demonstration shows: accounts of every role, and agents in the states that they can have, made by the ordinary
-//! API as people would make them.
+//! What a demonstration shows: accounts of every role, and agents in the states that they can have, made by the
+//! ordinary API as people would make them.
 
 use std::time::Duration;
 

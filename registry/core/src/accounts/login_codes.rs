@@ -1,5 +1,5 @@
-//! Tokens for `a2a-registry login`: an account allows one in the browser, and the command that asked exchanges the code
-//! for it. The code is worth nothing without the verifier, which only that command has (PKCE, RFC 7636).
+//! Tokens for `a2a-registry login`: an account allows one in the browser, and the command that asked exchanges the
+//! code for it. The code is worth nothing without the verifier, which only that command has (PKCE, RFC 7636).
 
 use a2a_registry_api::{CreatedToken, LoginExchange, NewToken};
 use a2a_registry_domain::role::Scope;

@@ -128,7 +128,8 @@ impl EmbeddingConfig {
                 Some(_) => push_error(&format!(
                     "url is rejected by the lists of [embedding]: {}",
                     refusal
-                        .map(|refusal| refusal.to_string())
+                        .as_ref()
+                        .map(ToString::to_string)
                         .unwrap_or_default()
                 )),
             }

@@ -146,8 +146,8 @@ section! {
         pub allow_http: bool,
         /// Ports that are allowed: one such as `443`, a list such as `[443, 8443]`, or `"any"`.
         pub allow_ports: AllowPorts,
-        /// Names that are reached at one address and port each, as `agents.example.com=10.0.0.7:8443`: for `https:` URLs
-        /// of exactly this name without a port, whose certificate must be for the name. At most 100.
+        /// Names that are reached at one address and port each, as `agents.example.com=10.0.0.7:8443`: for `https:`
+        /// URLs of exactly this name without a port, whose certificate must be for the name. At most 100.
         pub connect: Vec<String>,
         /// PEM files with additional root certificates, each read at start.
         pub extra_ca: Vec<PathBuf>,

@@ -162,9 +162,9 @@ fn has_url_credentials(url: &Url) -> bool {
 /// Whether a page may link to this text as a contact.
 fn is_contact_url(text: &str) -> bool {
     text.len() <= 500
-        && Url::parse(text).is_ok_and(|url| {
-            url.scheme() == "mailto" && !url.path().is_empty()
-                || url.scheme() == "https" && url.has_host()
+        && Url::parse(text).is_ok_and(|url| match url.scheme() {
+            "mailto" => !url.path().is_empty(),
+            scheme => scheme == "https",
         })
 }
 

@@ -1,5 +1,5 @@
-//! Sign-in links: addresses that sign in once with a token, without showing it. Opening one asks for a confirmation, so
-//! that a program that previews links uses none up.
+//! Sign-in links: addresses that sign in once with a token, without showing it. Opening one asks for a confirmation,
+//! so that a program that previews links uses none up.
 
 use a2a_registry_core::accounts::one_time_codes::{OneTimeCode, issue_code, open_code, use_code};
 use a2a_registry_core::context::AppContext;

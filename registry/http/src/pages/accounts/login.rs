@@ -1,5 +1,5 @@
-//! `a2a-registry login` in the browser: asks whether the command gets a token, and sends the browser back to the port of
-//! the command with a one-time code.
+//! `a2a-registry login` in the browser: asks whether the command gets a token, and sends the browser back to the port
+//! of the command with a one-time code.
 
 use std::num::NonZeroU16;
 
