@@ -13,6 +13,7 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_demo::{NamedHosts, SampleAgent, SampleAgents};
 use a2a_registry_domain::role::Role;
 use a2a_registry_http::sessions::sign_in_links::issue_sign_in_link;
+use futures::future::try_join_all;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::json;
@@ -146,10 +147,11 @@ impl ContentMaker<'_> {
         let earlier = not_found_as_none(clients.admin.domain(PROVED_HOST).await)?;
         if earlier.is_none() {
             self.serve_cards()?;
-            for (name, host, state) in PLACEMENTS {
-                report(&format!("registering {name}"));
-                agents.extend(self.place_sample(&clients, name, host, state).await?);
-            }
+            report("registering agents, and deciding about them");
+            let placed = PLACEMENTS
+                .iter()
+                .map(|(name, host, state)| self.place_sample(&clients, name, *host, *state));
+            agents = try_join_all(placed).await?;
         }
         Ok(DemoContent { accounts, agents })
     }
@@ -239,7 +241,7 @@ impl ContentMaker<'_> {
         name: &str,
         host: Option<&str>,
         state: SampleState,
-    ) -> Result<Option<DemoAgent>, CommandError> {
+    ) -> Result<DemoAgent, CommandError> {
         let sample = self.find_sample(name)?;
         let registration = Registration {
             domain: host.map(str::to_owned),
@@ -274,11 +276,11 @@ impl ContentMaker<'_> {
             }
             _ => {}
         }
-        Ok(Some(DemoAgent {
+        Ok(DemoAgent {
             sample: sample.clone(),
             id,
             state: state.description(),
-        }))
+        })
     }
 
     /// Publishes the record that the registry asked for, and has it checked.
