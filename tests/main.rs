@@ -49,6 +49,7 @@ mod endpoint_checks;
 mod erasure;
 mod events;
 mod export_import;
+mod first_minutes;
 mod gateways;
 mod governance_story;
 mod hidden;

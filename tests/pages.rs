@@ -29,7 +29,8 @@ pub(crate) struct DemoRegistry {
 
 pub(crate) async fn demo() -> DemoRegistry {
     let folder = TempDir::new().unwrap();
-    let mut command = registry_command(["demo", "--listen", "127.0.0.1:0"]);
+    // The tests of pages publish further agents, which nobody is to approve.
+    let mut command = registry_command(["demo", "--listen", "127.0.0.1:0", "--approve-all"]);
     command.env("TMPDIR", folder.path());
     let (program, status_line) = start_serving(command).await;
     DemoRegistry {

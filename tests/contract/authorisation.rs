@@ -220,6 +220,8 @@ const TABLE: &[(&str, ExpectedResponses)] = &[
     ("reindex", ADMINS),
     // Of another account.
     ("token_create", ADMINS),
+    // A code that this registry has not issued.
+    ("login_exchange", [SignIn; CALLERS.len()]),
     ("token_list", ACCOUNTS),
     (
         "token_revoke",
@@ -604,6 +606,9 @@ impl TargetFactory<'_> {
                 let (origin, _) = self.origin();
                 let one = json!({"card_url": origin.url("/a.json")});
                 body = Some(json!({"registrations": [one]}));
+            }
+            "login_exchange" => {
+                body = Some(json!({"code": "unknown", "verifier": "unknown"}));
             }
             "token_create" => {
                 body = Some(json!({"account": "other", "role": "publisher", "name": "a test"}));

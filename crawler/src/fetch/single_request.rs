@@ -93,15 +93,16 @@ impl Fetcher {
             .await
             .map_err(|elapsed| self.timeout_error(elapsed))?
             .map_err(|error| self.record_local_failure(error::classify_request_error(&error)))?;
-        progress.address = response.remote_addr().map(|peer| peer.ip());
+        let peer = response.remote_addr();
+        progress.address = peer.map(|peer| peer.ip());
         // The final check of the target uses the connected address, not the DNS answer.
-        let peer = progress.address.ok_or_else(|| {
+        let peer = peer.ok_or_else(|| {
             FetchError::new(
                 AttemptOutcome::Refused,
                 "the address that responded is unknown, so it cannot be checked",
             )
         })?;
-        self.guard.check_address(peer)?;
+        self.guard.check_peer(response.url(), peer)?;
         progress.status = Some(response.status().as_u16());
         if response.headers().len() > self.limits.header_fields {
             return Err(FetchError::new(

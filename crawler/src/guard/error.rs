@@ -27,7 +27,7 @@ pub enum GuardError {
     )]
     UrlTooLong { bytes: usize },
     /// The scheme is neither https nor, if allowed, http.
-    #[error("the registry does not fetch {found} URLs; serve the card over https")]
+    #[error("the registry does not fetch {found} URLs; serve the card over https{}", http_hint(.found))]
     Scheme { found: String },
     /// A port outside `allow_ports`.
     #[error(
@@ -63,6 +63,14 @@ pub enum GuardError {
         "{host} does not end in a known top-level domain; check the spelling, or ask the operator to admit it with allow_names"
     )]
     UnknownSuffix { host: String },
+    /// A name with an override of its connections, in a URL to which the override does not apply.
+    #[error(
+        "connections to {host} go to another address by the setting connect, which is for https URLs without a port"
+    )]
+    ConnectOverride { host: String },
+    /// Several reasons at once, at least two.
+    #[error("{}", join_reasons(.reasons))]
+    Several { reasons: Vec<GuardError> },
     /// An address in a special-purpose block.
     #[error("the host's address lies in {} ({}), from which the registry does not fetch; publish a public address, or ask the operator to add the network to allow_networks", .block.net, .block.purpose)]
     Address {
@@ -86,10 +94,45 @@ pub enum GuardError {
     },
 }
 
+/// The setting that admits plain http, where that is what is missing.
+fn http_hint(scheme: &str) -> &'static str {
+    match scheme {
+        "http" => ", or ask the operator to set allow_http",
+        _ => "",
+    }
+}
+
+fn join_reasons(reasons: &[GuardError]) -> String {
+    let sentences: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+    format!(
+        "{} reasons speak against it: {}",
+        reasons.len(),
+        sentences.join("; and ")
+    )
+}
+
 impl GuardError {
-    /// The stable code for programs.
-    pub const fn code(&self) -> &'static str {
+    /// The error for these reasons; `None` without any.
+    pub(super) fn from_reasons(mut reasons: Vec<Self>) -> Option<Self> {
+        match reasons.len() {
+            0 | 1 => reasons.pop(),
+            _ => Some(Self::Several { reasons }),
+        }
+    }
+
+    /// Each reason on its own.
+    pub fn reasons(&self) -> &[Self] {
         match self {
+            Self::Several { reasons } => reasons,
+            one => std::slice::from_ref(one),
+        }
+    }
+
+    /// The stable code for programs: that of the first reason.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Several { reasons } => reasons.first().map_or("several", Self::code),
+            Self::ConnectOverride { .. } => "connect_override",
             Self::NotAUrl { .. } => "not_a_url",
             Self::NotADomain { .. } => "not_a_domain",
             Self::UrlTooLong { .. } => "url_too_long",

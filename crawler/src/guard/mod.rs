@@ -1,6 +1,7 @@
 //! SSRF guard: decides which targets may be fetched at all. Pure, so that a registration can be checked without
 //! sending a packet; the fetcher applies it again to every redirect, resolved address and connected peer.
 
+mod connect_override;
 mod error;
 mod host_name;
 mod special_addresses;
@@ -8,12 +9,13 @@ mod special_addresses;
 mod tests;
 mod url_normalization;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use url::{Host, Url};
 
+pub use connect_override::ConnectOverride;
 pub use error::GuardError;
 pub use special_addresses::{SPECIAL_V4, SPECIAL_V6, SpecialAddressBlock};
 pub use url_normalization::normalize_url;
@@ -37,6 +39,8 @@ pub struct GuardConfig {
     pub allow_ports: AllowedPorts,
     /// Networks that are never fetched, whatever else is allowed.
     pub deny_networks: Vec<IpNet>,
+    /// Names that are reached at one address and port each. An override admits nothing else.
+    pub connect: Vec<ConnectOverride>,
 }
 
 impl GuardConfig {
@@ -48,6 +52,7 @@ impl GuardConfig {
             allow_http: true,
             allow_ports: AllowedPorts::Any,
             deny_networks: Vec::new(),
+            connect: Vec::new(),
         }
     }
 }
@@ -152,17 +157,10 @@ impl SsrfGuard {
                 bytes: url.as_str().len(),
             });
         }
-        let scheme = url.scheme();
-        if !(scheme == "https" || scheme == "http" && self.rules().config.allow_http) {
+        if !matches!(url.scheme(), "https" | "http") {
             return Err(GuardError::Scheme {
-                found: scheme.chars().take(20).collect(),
+                found: url.scheme().chars().take(20).collect(),
             });
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(GuardError::UserInfo);
-        }
-        if url.fragment().is_some() {
-            return Err(GuardError::Fragment);
         }
         if let Some(without_dot) = url
             .host_str()
@@ -172,18 +170,45 @@ impl SsrfGuard {
             url.set_host(Some(&without_dot))
                 .map_err(|error| not_a_url_error(error.to_string()))?;
         }
-        match url.host() {
-            Some(Host::Domain(host)) => self.check_host_name(host)?,
-            Some(Host::Ipv4(address)) => self.check_ip_literal(address.into())?,
-            Some(Host::Ipv6(address)) => self.check_ip_literal(address.into())?,
-            None => return Err(not_a_url_error("it has no host".to_owned())),
+        GuardError::from_reasons(self.url_errors(&url)).map_or(Ok(url), Err)
+    }
+
+    /// Everything that speaks against a URL, so that an operator sees at once which settings it takes.
+    fn url_errors(&self, url: &Url) -> Vec<GuardError> {
+        let mut reasons = Vec::new();
+        if url.scheme() == "http" && !self.rules().config.allow_http {
+            reasons.push(GuardError::Scheme {
+                found: "http".to_owned(),
+            });
         }
+        if !url.username().is_empty() || url.password().is_some() {
+            reasons.push(GuardError::UserInfo);
+        }
+        if url.fragment().is_some() {
+            reasons.push(GuardError::Fragment);
+        }
+        let host = match url.host() {
+            Some(Host::Domain(host)) => self.check_host_name(host),
+            Some(Host::Ipv4(address)) => self.check_ip_literal(address.into()),
+            Some(Host::Ipv6(address)) => self.check_ip_literal(address.into()),
+            None => Err(not_a_url_error("it has no host".to_owned())),
+        };
+        reasons.extend(host.err());
         match url.port_or_known_default() {
-            Some(port) if self.is_port_allowed(port) => Ok(url),
-            port => Err(GuardError::Port {
+            Some(port) if self.is_port_allowed(port) => {}
+            port => reasons.push(GuardError::Port {
                 port: port.unwrap_or_default(),
             }),
         }
+        if let Some(host) = url.domain()
+            && self.connect_override(host).is_some()
+            && (url.scheme() != "https" || url.port().is_some())
+        {
+            reasons.push(GuardError::ConnectOverride {
+                host: host.to_owned(),
+            });
+        }
+        reasons
     }
 
     /// Parses and checks a bare `host` or `host:port` from a registration. A bare domain means https.
@@ -208,13 +233,36 @@ impl SsrfGuard {
         Ok(Domain::from_url(&url))
     }
 
-    /// Checks an address to which a name resolved, or which a connection reached.
-    pub fn check_address(&self, address: IpAddr) -> Result<(), GuardError> {
+    /// Where connections to this host go by an override.
+    pub(crate) fn connect_override(&self, host: &str) -> Option<SocketAddr> {
+        let rules = self.rules();
+        let mut overrides = rules.config.connect.iter();
+        let one = overrides.find(|one| one.host == host)?;
+        Some(one.address)
+    }
+
+    /// Checks the peer of a connection that was made for a URL: the address of an override for that URL's name only,
+    /// and any other by [`Self::check_address`].
+    pub(crate) fn check_peer(&self, url: &Url, peer: SocketAddr) -> Result<(), GuardError> {
+        let address = url.domain().and_then(|host| self.connect_override(host));
+        match address {
+            Some(address) if address == peer => self.check_not_denied(peer.ip()),
+            _ => self.check_address(peer.ip()),
+        }
+    }
+
+    pub(crate) fn check_not_denied(&self, address: IpAddr) -> Result<(), GuardError> {
         let rules = self.rules();
         let mut denied = rules.config.deny_networks.iter();
-        if denied.any(|net| net.contains(&address)) {
-            return Err(GuardError::DeniedNetwork { address });
+        match denied.any(|net| net.contains(&address)) {
+            true => Err(GuardError::DeniedNetwork { address }),
+            false => Ok(()),
         }
+    }
+
+    /// Checks an address to which a name resolved, or which a connection reached.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), GuardError> {
+        self.check_not_denied(address)?;
         if self.is_network_allowed(address) {
             return Ok(());
         }

@@ -393,3 +393,56 @@ fn a_replaced_configuration_counts_for_every_further_check() {
     assert!(shared.check_address(address).is_ok());
     assert!(shared.check_url("http://intranet:8080/").is_err());
 }
+
+/// An agent on a laptop is refused once, with everything that an operator has to set.
+#[test]
+fn a_refusal_names_all_its_reasons() {
+    let refusal = default_guard()
+        .check_url("http://127.0.0.1:9001/card.json")
+        .unwrap_err();
+    let codes: Vec<&str> = refusal.reasons().iter().map(GuardError::code).collect();
+    assert_eq!(codes, ["scheme", "ip_literal", "port"]);
+    let sentence = refusal.to_string();
+    for setting in ["allow_http", "allow_networks", "allow_ports"] {
+        assert!(sentence.contains(setting), "{sentence}");
+    }
+    let single = default_guard().check_url("https://a.example.com:9/");
+    let single = single.unwrap_err();
+    assert_eq!(single, GuardError::Port { port: 9 });
+    assert_eq!(single.reasons(), [GuardError::Port { port: 9 }]);
+}
+
+#[test]
+fn an_override_opens_one_name_at_one_address_and_nothing_else() {
+    let guard = SsrfGuard::new(GuardConfig {
+        connect: vec!["a.example.com=127.0.0.1:9001".parse().unwrap()],
+        ..GuardConfig::default()
+    });
+    let url = guard.check_url("https://a.example.com/card.json").unwrap();
+    let peer = |text: &str| guard.check_peer(&url, text.parse().unwrap());
+    assert!(peer("127.0.0.1:9001").is_ok());
+    assert!(peer("127.0.0.1:9002").is_err());
+    assert!(peer("127.0.0.2:9001").is_err());
+    assert!(peer("9.9.9.9:443").is_ok());
+    let other = guard.check_url("https://b.a.example.com/").unwrap();
+    let at_override = "127.0.0.1:9001".parse().unwrap();
+    assert!(guard.check_peer(&other, at_override).is_err());
+    assert!(guard.check_address(at_override.ip()).is_err());
+    assert_eq!(code(&guard, "https://127.0.0.1/"), "ip_literal");
+    for wrong in ["http://a.example.com/", "https://a.example.com:8443/"] {
+        let refusal = guard.check_url(wrong).unwrap_err();
+        let codes: Vec<&str> = refusal.reasons().iter().map(GuardError::code).collect();
+        assert_eq!(codes.last(), Some(&"connect_override"), "{wrong}");
+    }
+    // A name that the rules refuse stays refused, and a denied network stays denied.
+    let strict = SsrfGuard::new(GuardConfig {
+        connect: vec![
+            "a.test=127.0.0.1:9001".parse().unwrap(),
+            "a.example.com=127.0.0.1:9001".parse().unwrap(),
+        ],
+        deny_networks: vec!["127.0.0.0/8".parse().unwrap()],
+        ..GuardConfig::default()
+    });
+    assert_eq!(code(&strict, "https://a.test/"), "special_name");
+    assert!(strict.check_peer(&url, at_override).is_err());
+}

@@ -90,6 +90,18 @@ pub struct CreatedToken {
     pub secret: String,
 }
 
+/// A one-time code of `a2a-registry login`, to be exchanged for the token that an account has allowed in the browser.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoginExchange {
+    /// The code that the browser brought.
+    #[schema(max_length = 2000)]
+    pub code: String,
+    /// The verifier of the challenge that the login began with (PKCE).
+    #[schema(max_length = 2000)]
+    pub verifier: String,
+}
+
 /// A browser session of a signed-in account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Session {

@@ -9,13 +9,14 @@ use a2a_registry_api::{
     BulkRegistration, BulkRegistrationOutcome, Collection, CollectionContent, CollectionList,
     CreatedFeed, CreatedToken, DecisionRequest, Deprecate, Diff, DomainList, DomainPatch,
     DomainView, DryRun, EndpointView, Erasure, EventList, FindingList, Group, GroupList,
-    GroupMembers, Lookup, Me, NewAccount, NewComment, NewEndpointVouch, NewGeneration,
-    NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch, NewSourceCredential, NewToken,
-    NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyDecision,
-    PolicyHistory, PolicyPreview, PreviewJob, RecordedDecision, Recrawl, RecrawlAccepted,
-    Registration, ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList,
-    ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList, Similar, SourceCredentialView,
-    TokenList, Transfer, Verification, VersionList, Vouch, Waiting, Waiver, WaiverList,
+    GroupMembers, LoginExchange, Lookup, Me, NewAccount, NewComment, NewEndpointVouch,
+    NewGeneration, NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch, NewSourceCredential,
+    NewToken, NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults, PolicyCases,
+    PolicyDecision, PolicyHistory, PolicyPreview, PreviewJob, RecordedDecision, Recrawl,
+    RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment, ReviewDecision,
+    ReviewDetail, ReviewList, ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList,
+    Similar, SourceCredentialView, TokenList, Transfer, Verification, VersionList, Vouch, Waiting,
+    Waiver, WaiverList,
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -116,6 +117,7 @@ calls! {
 
     tokens(PageArgs): Get "/v1/tokens" => TokenList;
     create_token(NewToken): Post "/v1/tokens" => CreatedToken;
+    exchange_login(LoginExchange): Post "/v1/tokens:exchange" => CreatedToken;
     revoke_token[id: Uuid]: Delete "/v1/tokens/{id}";
     sessions(PageArgs): Get "/v1/sessions" => SessionList;
     revoke_session[id: Uuid]: Delete "/v1/sessions/{id}";

@@ -23,8 +23,10 @@ use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
 use super::list_format::ListFormat;
 use super::send::agent_call::{self, AgentCallArgs, CalledAgent};
+pub(crate) use browser::open_browser;
 use consent::SignInConsent;
 use sign_in::SignInArgs;
+pub(crate) use sign_in::random_token;
 
 /// Subcommands of `credentials`.
 #[derive(Subcommand, Clone)]

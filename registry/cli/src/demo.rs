@@ -1,38 +1,41 @@
-//! `demo`: a registry with three sample agents, ready to try.
+//! `demo`: a registry that shows everything a registry can show, ready to try.
 
+mod content;
+mod governance;
+
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_crawler::SystemClock;
-use a2a_registry_api::search_query::SearchQuery;
-use a2a_registry_api::{AgentList, NewEndpointVouch, Registration};
+use a2a_crawler::dns::{EmptyResolver, HickoryResolver, Resolver};
+use a2a_crawler::fetch::FetchLimits;
+use a2a_crawler::{Clock as _, SystemClock};
 use a2a_registry_core::config::{
-    AllowPorts, CheckEndpoints, Config, LogConfig, RegistrationAccess as RegistrationPolicy,
+    CheckEndpoints, Config, LogConfig, RegistrationAccess as RegistrationPolicy,
 };
 use a2a_registry_core::embeddings::models::NO_MODEL;
-use a2a_registry_demo::{SampleAgent, SampleAgents, start_sample_agents};
+use a2a_registry_demo::{NamedHosts, SampleAgents, start_all_sample_agents};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use tokio::time::Instant;
-use uuid::Uuid;
+use tempfile::NamedTempFile;
 
-use super::client::Client;
+use self::content::{ContentMaker, DemoContent, host_names};
+use self::governance::{DRY_RUN_POLICY, fill_dry_run, set_collection_and_policies};
 use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
+use super::login::find_stored_token;
 use super::serve::{
-    RegistryServer, ServerConfigArgs, ServerRoles, print_server_stopped, read_bootstrap_token,
+    RegistryServer, ServerConfigArgs, ServerRoles, allow_local_agents, print_server_stopped,
+    read_bootstrap_token,
 };
 use super::signals::{HangupAction, ShutdownSignals};
 use super::{DEFAULT_REGISTRY, logging, program_name};
 
-/// Time limit for the sample agents to become searchable.
-const SEARCHABLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time between two polls.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
 /// A question that shares its only telling word with the wrong agent, and is answered by its meaning.
 const QUESTION: &str = "someone who brings cash along when I travel abroad";
+/// The agent of the commands that are printed.
+const SHOWN_AGENT: &str = "Trip Planner";
 
 /// Arguments of `demo`.
 #[derive(Args, Debug, Clone)]
@@ -44,44 +47,93 @@ pub struct DemoArgs {
 /// Runs the demonstration until stopped.
 pub async fn run_demo(arguments: DemoArgs, console: &Console) -> CommandResult {
     let mut config = arguments.server.load_config()?;
+    allow_local_agents(&mut config, "demo")?;
     // Kept until the end of this function, because dropping it removes the folder.
     let folder = match &arguments.server.data_dir {
         Some(_) => None,
         None => Some(use_temporary_folder(&mut config)?),
     };
-    allow_local_agents(&mut config)?;
+    config.governance.registration = RegistrationPolicy::Token;
+    config.crawler.check_endpoints = CheckEndpoints::Vouched;
     if config.log.filter == LogConfig::default().filter {
         config.log.filter = "warn".to_owned();
     }
     logging::start_logging(&config.log, None)?;
     let question = (config.search.model != NO_MODEL).then_some(QUESTION);
     let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
-    let mut server = RegistryServer::start(config, ServerRoles::ALL, None)
+    let (samples, hosts) = start_agents().await?;
+    // Only the certificate is written, and only until the registry has read it.
+    let authority = write_authority(&hosts)?;
+    config.crawler.extra_ca.push(authority.path().to_owned());
+    let overrides = hosts.connect_overrides().map(|one| one.to_string());
+    config.crawler.connect.extend(overrides);
+    let resolver = hosts.resolver(system_resolver());
+    let mut server = RegistryServer::start(config, ServerRoles::ALL, None, Some(resolver))
         .await
         .map_err(add_port_hint)?;
-    let agents = start_sample_agents(Arc::new(SystemClock))
-        .await
-        .map_err(|error| {
-            CommandError::new(format!("the sample agents cannot be started: {error}"))
-        })?;
+    drop(authority);
     let (url, token) = (server.url.clone(), server.admin_token.clone());
+    let context = server.context();
+    let maker = ContentMaker {
+        context: &context,
+        url: &url,
+        hosts: &hosts,
+        samples: &samples,
+        approves_all: server.approve_all,
+    };
     let outcome = tokio::select! {
-        outcome = register_and_present_samples(&url, token, &agents, question, console) => outcome,
+        outcome = present_content(&maker, token, question, console) => outcome,
         ended = server.wait_for_end() => ended.and_then(|_| {
             Err(CommandError::new("the server ended unexpectedly; see its log"))
         }),
         () = signals.wait_for_signal() => Ok(()),
     };
-    let stopped = match server.stop(&mut signals).await {
-        Err(CommandError::Interrupted) => Err(CommandError::Interrupted),
-        stopped => {
-            agents.stop().await;
-            stopped
-        }
-    };
+    drop(context);
+    let stopped = server.stop(&mut signals).await;
+    if !matches!(stopped, Err(CommandError::Interrupted)) {
+        samples.stop().await;
+        hosts.stop().await;
+    }
     drop(folder);
     outcome.and(stopped)?;
     print_server_stopped(console)
+}
+
+async fn start_agents() -> Result<(SampleAgents, NamedHosts), CommandError> {
+    let start_error = |error: std::io::Error| {
+        CommandError::new(format!("the sample agents cannot be started: {error}"))
+    };
+    let samples = start_all_sample_agents(Arc::new(SystemClock))
+        .await
+        .map_err(start_error)?;
+    let hosts = NamedHosts::start(&host_names(), SystemClock.now())
+        .await
+        .map_err(start_error)?;
+    Ok((samples, hosts))
+}
+
+fn write_authority(hosts: &NamedHosts) -> Result<NamedTempFile, CommandError> {
+    let write = || {
+        let mut file = NamedTempFile::with_prefix("a2a-registry-demo-authority-")?;
+        file.write_all(hosts.authority_pem().as_bytes())?;
+        Ok(file)
+    };
+    write().map_err(|error: std::io::Error| {
+        CommandError::new(format!(
+            "a temporary file cannot be written: {error}; set TMPDIR"
+        ))
+    })
+}
+
+/// Resolver for all names but those of the samples; the demonstration works without a network too.
+fn system_resolver() -> Arc<dyn Resolver> {
+    match HickoryResolver::from_system(FetchLimits::default().dns) {
+        Ok(resolver) => Arc::new(resolver),
+        Err(error) => {
+            tracing::warn!(%error, "no names but those of the sample agents are looked up");
+            Arc::new(EmptyResolver)
+        }
+    }
 }
 
 fn use_temporary_folder(config: &mut Config) -> Result<tempfile::TempDir, CommandError> {
@@ -97,20 +149,6 @@ fn use_temporary_folder(config: &mut Config) -> Result<tempfile::TempDir, Comman
     Ok(folder)
 }
 
-/// Lets the registry reach agents on this machine, and approves them.
-fn allow_local_agents(config: &mut Config) -> Result<(), CommandError> {
-    let loopback = "127.0.0.0/8"
-        .parse()
-        .map_err(|error| CommandError::new(format!("127.0.0.0/8 is not a network: {error}")))?;
-    config.crawler.allow_networks.push(loopback);
-    config.crawler.allow_http = true;
-    config.crawler.allow_ports = AllowPorts::Word("any".to_owned());
-    config.governance.registration = RegistrationPolicy::Token;
-    config.governance.approve_all = true;
-    config.crawler.check_endpoints = CheckEndpoints::Vouched;
-    Ok(())
-}
-
 /// Adds the command for another port to the error for a port in use.
 fn add_port_hint(error: CommandError) -> CommandError {
     match error {
@@ -122,12 +160,10 @@ fn add_port_hint(error: CommandError) -> CommandError {
     }
 }
 
-/// Registers the agents over the socket, waits until they are searchable, prints what to try, and then waits for the
-/// end of the process.
-async fn register_and_present_samples(
-    url: &str,
+/// Makes the content, prints what to try, and then waits for the end of the process.
+async fn present_content(
+    maker: &ContentMaker<'_>,
     admin_token: Option<String>,
-    agents: &SampleAgents,
     question: Option<&str>,
     console: &Console,
 ) -> Result<(), CommandError> {
@@ -141,67 +177,120 @@ async fn register_and_present_samples(
              it in A2A_REGISTRY_BOOTSTRAP_TOKEN, or omit --data-dir",
         )
     })?;
-    let client = Client::new(url, Some(&token), None)?;
-    let progress = ProgressBar::new(agents.agents.len() as u64);
-    progress.set_draw_target(ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {msg}") {
-        progress.set_style(style);
-    }
-    progress.enable_steady_tick(Duration::from_millis(100));
-    let mut agent_ids = Vec::new();
-    for agent in &agents.agents {
-        progress.set_message(format!("registering {} ({})", agent.name, agent.protocol));
-        agent_ids.push(register_sample(&client, agent).await?);
-        progress.inc(1);
+    let progress = new_progress_bar();
+    let report = |step: &str| progress.set_message(step.to_owned());
+    let content = maker.make(&token, report).await?;
+    if !content.agents.is_empty() {
+        progress.set_message("setting collection and policies");
+        set_collection_and_policies(maker.url, &token).await?;
     }
     progress.finish_and_clear();
-    let named = agents.agents.iter().zip(&agent_ids);
-    let named: Vec<Value> = named
-        .map(|(agent, id)| json!({"id": id, "name": agent.name, "speaks": agent.protocol}))
-        .collect();
-    let document = json!({
-        "state": "serving", "url": url, "admin_token": token, "agents": named
-    });
-    console.print_result(&document, || {
-        print_demo_next_steps(url, &token, agents, &agent_ids, question, console)
+    console.print_result(&content_json(maker.url, &token, &content), || {
+        print_accounts(maker.url, &token, &content, console)?;
+        print_next_steps(maker.url, &token, &content, question, console)
     })?;
+    if !content.agents.is_empty()
+        && let Err(error) = fill_dry_run(&content, maker.url).await
+    {
+        tracing::warn!(?error, "the policy on a dry run has no results");
+    }
     std::future::pending().await
 }
 
-/// Prints the agents, and commands that work as printed.
-fn print_demo_next_steps(
+fn new_progress_bar() -> ProgressBar {
+    let progress = ProgressBar::new_spinner();
+    progress.set_draw_target(ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        progress.set_style(style);
+    }
+    progress.enable_steady_tick(Duration::from_millis(100));
+    progress
+}
+
+fn content_json(url: &str, token: &str, content: &DemoContent) -> Value {
+    let agents = content.agents.iter().map(|agent| {
+        json!({
+            "id": agent.id, "name": agent.sample.name, "speaks": agent.sample.protocol,
+            "shows": agent.state,
+        })
+    });
+    let accounts = content.accounts.iter().map(
+        |account| json!({"name": account.name, "token": account.token, "sign_in": account.sign_in}),
+    );
+    json!({
+        "state": "serving", "url": url, "admin_token": token,
+        "accounts": accounts.collect::<Vec<_>>(), "agents": agents.collect::<Vec<_>>(),
+    })
+}
+
+/// Prints the address of the pages, and how to sign in.
+fn print_accounts(
     url: &str,
     token: &str,
-    agents: &SampleAgents,
-    agent_ids: &[Uuid],
+    content: &DemoContent,
+    console: &Console,
+) -> Result<(), CommandError> {
+    console.print_line(&format!(
+        "listening on {url} (Ctrl-C ends it and removes everything)"
+    ))?;
+    console.print_line("")?;
+    console.print_line("Sign in as (each link once, within ten minutes):")?;
+    for account in &content.accounts {
+        console.print_line(&format!("  {:<10} {}", account.name, account.sign_in))?;
+    }
+    console.print_line(&format!("admin token: {token}"))?;
+    if !content.agents.is_empty() {
+        console.print_line("")?;
+        console.print_line("Agents:")?;
+    }
+    for agent in &content.agents {
+        let (name, speaks) = (agent.sample.name, agent.sample.protocol);
+        console.print_line(&format!("  {name:<17} {speaks:<32} {}", agent.state))?;
+    }
+    Ok(())
+}
+
+/// Prints commands that work as printed, and where to look.
+fn print_next_steps(
+    url: &str,
+    token: &str,
+    content: &DemoContent,
     question: Option<&str>,
     console: &Console,
 ) -> Result<(), CommandError> {
-    for (agent, id) in agents.agents.iter().zip(agent_ids) {
-        console.print_line(&format!("  {:<18} {:<32} {id}", agent.name, agent.protocol))?;
-    }
     let options = registry_command_flags(url, token);
     let program = program_name::program_name();
+    let mut agents = content.agents.iter();
     console.print_line("")?;
-    console.print_line(&format!("admin token: {token}"))?;
-    console.print_line("Try in another terminal:")?;
-    if let (Some(agent), Some(id)) = (agents.agents.last(), agent_ids.last()) {
+    if let Some(agent) = agents.find(|agent| agent.sample.name == SHOWN_AGENT) {
+        let id = agent.id;
+        console.print_line("Try in another terminal:")?;
         console.print_line(&format!("  {program} search{options} trip"))?;
         if let Some(question) = question.map(program_name::shell_quote) {
             console.print_line(&format!("  {program} search{options} {question}"))?;
         }
         console.print_line(&format!("  {program} show{options} {id}"))?;
-        let text = program_name::shell_quote(agent.example);
+        let text = program_name::shell_quote(agent.sample.example);
         console.print_line(&format!("  {program} send{options} {id} {text}"))?;
+        console.print_line("")?;
+        console.print_line("Look at, signed in as curator:")?;
+        for path in [
+            "/reviews".to_owned(),
+            "/collections/travel".to_owned(),
+            format!("/policies/{DRY_RUN_POLICY}/dry-run"),
+        ] {
+            console.print_line(&format!("  {url}{path}"))?;
+        }
+        console.print_line("")?;
     }
-    console.print_line("")?;
     console.print_line(&format!(
-        "listening on {url} (Ctrl-C ends it and removes everything)"
+        "An agent of your own, on this machine too: {url}/register, or with the admin token in A2A_REGISTRY_TOKEN: \
+         {program} register --registry {url} --approve URL-OF-ITS-CARD"
     ))
 }
 
 /// Options with which a command calls this registry anonymously. Without them, it would use another registry's
-/// settings from the environment.
+/// settings from the environment, or an earlier login.
 fn registry_command_flags(url: &str, token: &str) -> String {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut options = String::new();
@@ -209,49 +298,9 @@ fn registry_command_flags(url: &str, token: &str) -> String {
     if url != usual.as_deref().unwrap_or(DEFAULT_REGISTRY) {
         options.push_str(&format!(" --registry {url}"));
     }
-    if variable("A2A_REGISTRY_TOKEN").is_some_and(|value| value != token) {
+    let other_token = variable("A2A_REGISTRY_TOKEN").is_some_and(|value| value != token);
+    if other_token || find_stored_token(url).is_some() {
         options.push_str(" --token ''");
     }
     options
-}
-
-/// Registers one agent and waits until a search finds it. Returns its id.
-async fn register_sample(client: &Client, agent: &SampleAgent) -> Result<Uuid, CommandError> {
-    let registration = Registration {
-        domain: None,
-        card_url: Some(agent.card_url.clone()),
-        approve: false,
-    };
-    let registered = client.register(&registration).await?.value;
-    let vouch = NewEndpointVouch {
-        reason: "a sample agent on this machine".to_owned(),
-    };
-    client
-        .vouch_for_endpoints(&registered.domain, &vouch)
-        .await?;
-    let query = SearchQuery {
-        domain: vec![registered.domain.clone()],
-        ..SearchQuery::default()
-    };
-    let deadline = Instant::now() + SEARCHABLE_TIMEOUT;
-    loop {
-        let hits = client.search::<AgentList>(&query).await?.value.agents;
-        if let Some(hit) = hits.first() {
-            return Ok(hit.summary.id);
-        }
-        if Instant::now() >= deadline {
-            let domain = client.domain(&registered.domain).await?.value;
-            let detail = domain
-                .sources
-                .into_iter()
-                .find_map(|source| Some(source.last_attempt?.detail))
-                .unwrap_or_else(|| "it was not crawled yet".to_owned());
-            return Err(CommandError::new(format!(
-                "{} was registered, but is not searchable after {} s: {detail}",
-                agent.name,
-                SEARCHABLE_TIMEOUT.as_secs()
-            )));
-        }
-        tokio::time::sleep(POLL_INTERVAL).await;
-    }
 }

@@ -27,12 +27,14 @@ mod export;
 mod export_format;
 mod fetch;
 mod group;
+mod help;
 mod import;
 mod inbox;
 mod lint;
 mod list_format;
 mod log_format;
 mod logging;
+mod login;
 mod maintenance;
 mod mcp;
 mod model;
@@ -102,7 +104,7 @@ struct ConnectionArgs {
     /// URL of the registry
     #[arg(long, global = true, value_name = "URL", env = "A2A_REGISTRY_URL", default_value = DEFAULT_REGISTRY, help_heading = "Client options")]
     registry: String,
-    /// Token to authenticate with
+    /// Token to authenticate with [default: that of `login`]
     #[arg(
         long,
         global = true,
@@ -130,7 +132,7 @@ struct ConnectionArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a registry with three sample agents in a temporary folder
+    /// Start a registry with sample agents, accounts and reviews in a temporary folder
     Demo(demo::DemoArgs),
     /// Serve the registry: API, pages and crawler
     Serve(serve::ServeArgs),
@@ -190,6 +192,10 @@ enum Command {
     Export,
     /// Import what another registry has exported; what exists is compared and not changed
     Import(import::ImportArgs),
+    /// Get a token for the registry in the browser, and keep it for later commands
+    Login(login::LoginArgs),
+    /// Revoke the token that `login` keeps for the registry
+    Logout,
     /// Show the account of the token, and what it may do
     Whoami,
     /// Show what waits for you: reviews to decide, news of your agents, domains to prove
@@ -223,7 +229,7 @@ pub fn run_command_line(arguments: impl IntoIterator<Item = OsString>) -> ExitCo
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return report_usage_error(&error, &Console::new(wants_json(&arguments))),
+        Err(error) => return report_usage_error(&error, &arguments),
     };
     let console = Console::new(cli.connection.json);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -250,19 +256,20 @@ fn wants_json(arguments: &[OsString]) -> bool {
 }
 
 /// Prints help and version in full, and every other error as one line.
-fn report_usage_error(error: &clap::Error, console: &Console) -> ExitCode {
+fn report_usage_error(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let is_help_request = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
     if is_help_request || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let help = help::requested_help(arguments);
         // If this cannot be written, the error cannot be reported either.
-        let _ = error.print();
+        let _ = help.as_ref().unwrap_or(error).print();
         return ExitCode::from(if is_help_request { 0 } else { 2 });
     }
     report_command_result(
         Err(CommandError::new(usage_error_line(&error.to_string()))),
-        console,
+        &Console::new(wants_json(arguments)),
     )
 }
 
@@ -281,7 +288,12 @@ fn usage_error_line(message: &str) -> String {
 
 fn connect_client(connection: &ConnectionArgs) -> Result<Client, CommandError> {
     let limit = connection.registry_timeout.map(Duration::from_secs);
-    Client::new(&connection.registry, connection.token.as_deref(), limit)
+    let stored_token = match &connection.token {
+        Some(_) => None,
+        None => login::find_stored_token(&connection.registry),
+    };
+    let token = connection.token.as_deref().or(stored_token.as_deref());
+    Client::new(&connection.registry, token, limit)
 }
 
 async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
@@ -337,6 +349,8 @@ async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
         Command::Waiver(command) => waiver::run_waiver(&command, &client()?, console).await,
         Command::Export => export::run_export(&client()?, console).await,
         Command::Import(arguments) => import::run_import(&arguments, &client()?, console).await,
+        Command::Login(arguments) => login::run_login(&arguments, &client()?, console).await,
+        Command::Logout => login::run_logout(&client()?, console).await,
         Command::Whoami => account::whoami(&client()?, console).await,
         Command::Waiting(arguments) => inbox::run_inbox(&arguments, &client()?, console).await,
         Command::Events(arguments) => events::run_events(&arguments, &client()?, console).await,

@@ -1,6 +1,7 @@
 //! `serve`: runs the registry.
 
 mod config_reload;
+mod local_agents;
 mod secret_files;
 
 use std::net::{SocketAddr, TcpListener};
@@ -11,6 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use a2a_crawler::SystemClock;
+use a2a_crawler::dns::Resolver;
 use a2a_registry_core::config::{self, Config, ConfigOverrides};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::file_descriptors::DescriptorBudget;
@@ -30,6 +32,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::config_reload::serve_until_stopped;
+pub(super) use self::local_agents::allow_local_agents;
 pub(super) use self::secret_files::read_bootstrap_token;
 use self::secret_files::warn_about_readable_secrets;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
@@ -61,6 +64,9 @@ pub struct ServerConfigArgs {
     /// Approve every registered card that is not forbidden
     #[arg(long)]
     pub approve_all: bool,
+    /// `serve --local`: set by that command, so that a reload keeps it.
+    #[arg(skip)]
+    pub local: bool,
 }
 
 impl ServerConfigArgs {
@@ -76,7 +82,11 @@ impl ServerConfigArgs {
             public_url: self.public_url.clone(),
             approve_all: self.approve_all,
         };
-        Ok(config::load_config(self.config.as_ref(), &overrides)?)
+        let mut config = config::load_config(self.config.as_ref(), &overrides)?;
+        if self.local {
+            allow_local_agents(&mut config, "--local")?;
+        }
+        Ok(config)
     }
 }
 
@@ -85,6 +95,10 @@ impl ServerConfigArgs {
 pub struct ServeArgs {
     #[command(flatten)]
     server: ServerConfigArgs,
+    /// Accept agents on this machine: loopback addresses, plain http, any port, and `localhost`; listens on loopback
+    /// only
+    #[arg(long)]
+    local: bool,
     /// Roles of this process; to split them, several processes share one PostgreSQL database
     #[arg(
         long,
@@ -164,7 +178,8 @@ impl ServerRoles {
 }
 
 /// Serves until stopped.
-pub async fn run_serve(arguments: ServeArgs, console: &Console) -> CommandResult {
+pub async fn run_serve(mut arguments: ServeArgs, console: &Console) -> CommandResult {
+    arguments.server.local = arguments.local;
     let config = arguments.server.load_config()?;
     if let Some(form) = arguments.print_config {
         let text = match form {
@@ -181,7 +196,7 @@ pub async fn run_serve(arguments: ServeArgs, console: &Console) -> CommandResult
     let traces = TraceExport::start(&config.tracing, Arc::new(SystemClock))?;
     logging::start_logging(&config.log, traces.as_ref())?;
     let mut signals = ShutdownSignals::listen(HangupAction::Reloads)?;
-    let mut server = RegistryServer::start(config, roles, traces).await?;
+    let mut server = RegistryServer::start(config, roles, traces, None).await?;
     if server.approve_all {
         terminal::eprint_note("every registered card is approved, because --approve-all is set");
     }
@@ -260,11 +275,12 @@ pub struct RegistryServer {
 }
 
 impl RegistryServer {
-    /// Binds the port, builds the registry and starts it.
+    /// Binds the port, builds the registry and starts it. `resolver` looks up names instead of the system's.
     pub async fn start(
         mut config: Config,
         roles: ServerRoles,
         traces: Option<TraceExport>,
+        resolver: Option<Arc<dyn Resolver>>,
     ) -> Result<Self, CommandError> {
         if let Some(line) = DescriptorBudget::for_process(&config).shortage_message() {
             return Err(CommandError::new(line));
@@ -293,7 +309,10 @@ impl RegistryServer {
         let chosen = read_bootstrap_token()?;
         let entropy = Arc::new(SystemEntropy::default());
         let clock = Arc::new(SystemClock);
-        let network = NetworkAccess::with_system_resolver(&config, clock.clone())?;
+        let network = match resolver {
+            Some(resolver) => NetworkAccess::with_resolver(&config, clock.clone(), resolver)?,
+            None => NetworkAccess::with_system_resolver(&config, clock.clone())?,
+        };
         let built =
             startup::start_registry(config, clock, entropy, network, chosen.as_deref()).await?;
         if let Some(reason) = &built.rebuild_reason {
@@ -326,6 +345,11 @@ impl RegistryServer {
             shutdown,
             task,
         })
+    }
+
+    /// Its context, for what only this process may do.
+    pub fn context(&self) -> Arc<AppContext> {
+        Arc::clone(&self.app)
     }
 
     /// Waits until it ends, which it does by itself only on an error. Returns the number of requests that had no

@@ -8,13 +8,14 @@ use a2a_crawler::Clock;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
+use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use super::agent_handler::AgentHandler;
 use super::card::CardResponder;
 use super::cors::allow_cross_origin;
 use super::http::configure_routes;
-use super::samples::{SAMPLES, SampleDefinition};
+use super::samples::{NAMED_SAMPLES, SAMPLES, SampleDefinition};
 
 /// Largest request body that an agent reads, in bytes.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -27,13 +28,14 @@ pub struct SampleAgent {
     /// `http://127.0.0.1:PORT`, without a trailing slash.
     pub base_url: String,
     pub card_url: String,
+    pub card: Value,
     pub example: &'static str,
 }
 
 /// Running sample agents. They stop with [`SampleAgents::stop`], or with the runtime they were started in.
 #[derive(Debug)]
 pub struct SampleAgents {
-    /// In the order 0.2, 0.3, 1.0.
+    /// In the order 0.2, 0.3, 1.0; behind them those of [`start_all_sample_agents`].
     pub agents: Vec<SampleAgent>,
     servers: Vec<(ServerHandle, JoinHandle<io::Result<()>>)>,
 }
@@ -68,6 +70,82 @@ pub async fn start_sample_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgen
     })
 }
 
+/// Starts these agents and three more on one free loopback port, each below a path of its own: so one vouch for the
+/// host covers their interfaces.
+pub async fn start_all_sample_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgents> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let host = format!("http://{}", listener.local_addr()?);
+    let samples = SAMPLES.iter().chain(&NAMED_SAMPLES);
+    let hosted = samples
+        .map(|sample| {
+            HostedSample::new(
+                sample,
+                host.clone() + &sample.path_prefix(),
+                Arc::clone(&clock),
+            )
+        })
+        .collect::<io::Result<Vec<_>>>()?;
+    let agents = hosted.iter().map(HostedSample::to_sample_agent).collect();
+    let server = HttpServer::new(move || {
+        let app = App::new()
+            .wrap(from_fn(allow_cross_origin))
+            .app_data(web::PayloadConfig::new(MAX_BODY_BYTES));
+        hosted.iter().fold(app, |app, hosted| {
+            app.service(
+                web::scope(&hosted.sample.path_prefix())
+                    .app_data(hosted.handler.clone())
+                    .configure(|config| configure_routes(config, hosted.sample, &hosted.responder)),
+            )
+        })
+    })
+    .workers(1)
+    .disable_signals()
+    .listen(listener)?
+    .run();
+    Ok(SampleAgents {
+        agents,
+        servers: vec![(server.handle(), tokio::spawn(server))],
+    })
+}
+
+/// A sample with what its server needs.
+#[derive(Clone)]
+struct HostedSample {
+    sample: &'static SampleDefinition,
+    base_url: String,
+    card: Value,
+    responder: CardResponder,
+    handler: web::Data<AgentHandler>,
+}
+
+impl HostedSample {
+    fn new(
+        sample: &'static SampleDefinition,
+        base_url: String,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<Self> {
+        let script = sample.parse_script(&base_url)?;
+        Ok(Self {
+            sample,
+            base_url,
+            card: script.card.clone(),
+            responder: CardResponder::new(&script.card),
+            handler: web::Data::new(AgentHandler::new(sample.generation, script, clock)),
+        })
+    }
+
+    fn to_sample_agent(&self) -> SampleAgent {
+        SampleAgent {
+            name: self.sample.name,
+            protocol: self.sample.protocol,
+            card_url: format!("{}{}", self.base_url, self.sample.card_path),
+            card: self.card.clone(),
+            base_url: self.base_url.clone(),
+            example: self.sample.example,
+        }
+    }
+}
+
 /// Binds the port of an agent, and builds its server, which responds once it is polled.
 fn prepare_server(
     sample: &'static SampleDefinition,
@@ -75,26 +153,18 @@ fn prepare_server(
 ) -> io::Result<(SampleAgent, Server)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let base_url = format!("http://{}", listener.local_addr()?);
-    let script = sample.parse_script(&base_url)?;
-    let card = CardResponder::new(&script.card);
-    let agent = web::Data::new(AgentHandler::new(sample.generation, script, clock));
+    let hosted = HostedSample::new(sample, base_url, clock)?;
+    let sample_agent = hosted.to_sample_agent();
     let server = HttpServer::new(move || {
         App::new()
             .wrap(from_fn(allow_cross_origin))
-            .app_data(agent.clone())
+            .app_data(hosted.handler.clone())
             .app_data(web::PayloadConfig::new(MAX_BODY_BYTES))
-            .configure(|config| configure_routes(config, sample, &card))
+            .configure(|config| configure_routes(config, hosted.sample, &hosted.responder))
     })
     .workers(1)
     .disable_signals()
     .listen(listener)?
     .run();
-    let sample_agent = SampleAgent {
-        name: sample.name,
-        protocol: sample.protocol,
-        card_url: format!("{base_url}{}", sample.card_path),
-        base_url,
-        example: sample.example,
-    };
     Ok((sample_agent, server))
 }

@@ -51,6 +51,38 @@ pub(super) static SAMPLES: [SampleDefinition; 3] = [
     },
 ];
 
+/// Samples on hosts with names of their own, for what else a registry shows: a changed card, one that waits, and a
+/// hold.
+pub(super) static NAMED_SAMPLES: [SampleDefinition; 3] = [
+    SampleDefinition {
+        name: "Menu Translator",
+        protocol: "1.0 over JSON-RPC",
+        example: "What is Bacalhau à Brás?",
+        generation: ProtocolGeneration::V1,
+        card_path: AGENT_CARD_PATH,
+        rpc_paths: &["/rpc"],
+        script: include_str!("../agents/menu_translator.json"),
+    },
+    SampleDefinition {
+        name: "Invoice Reader",
+        protocol: "1.0 over JSON-RPC",
+        example: "Invoice 17 of Acme: 120.00 EUR, due 2027-02-01",
+        generation: ProtocolGeneration::V1,
+        card_path: AGENT_CARD_PATH,
+        rpc_paths: &["/rpc"],
+        script: include_str!("../agents/invoice_reader.json"),
+    },
+    SampleDefinition {
+        name: "Parcel Tracker",
+        protocol: "1.0 over JSON-RPC",
+        example: "Where is parcel 4711?",
+        generation: ProtocolGeneration::V1,
+        card_path: AGENT_CARD_PATH,
+        rpc_paths: &["/rpc"],
+        script: include_str!("../agents/parcel_tracker.json"),
+    },
+];
+
 /// Card and replies of an agent, parsed from its JSON.
 #[derive(Debug, Deserialize)]
 pub(super) struct AgentScript {
@@ -78,6 +110,11 @@ pub(super) enum ReplyContent {
 }
 
 impl SampleDefinition {
+    /// Path of the agent on a server with several: `/trip-planner`.
+    pub fn path_prefix(&self) -> String {
+        format!("/{}", self.name.to_lowercase().replace(' ', "-"))
+    }
+
     /// Parses the script for an agent at the URL `base`, which has no trailing slash.
     pub fn parse_script(&self, base: &str) -> serde_json::Result<AgentScript> {
         serde_json::from_str(&self.script.replace("{base}", base))
@@ -108,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_example_has_an_answer() {
-        for sample in &SAMPLES {
+        for sample in SAMPLES.iter().chain(&NAMED_SAMPLES) {
             let script = sample.parse_script("http://127.0.0.1:1").unwrap();
             let otherwise = ReplyContent::Message(script.otherwise.clone());
             assert_eq!(script.card["name"], sample.name);

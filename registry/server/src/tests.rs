@@ -17,6 +17,7 @@ mod headers;
 mod hidden;
 mod index_follower;
 mod lint;
+mod one_time_codes;
 mod own_card_keys;
 mod pages;
 mod people;

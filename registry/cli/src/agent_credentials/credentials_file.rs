@@ -140,7 +140,7 @@ impl LockedCredentials {
 }
 
 /// Creates the folder, accessible to its owner only if it is new.
-fn create_private_folder(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use url::Url;
 
 /// Opens an http or https address in the user's browser.
-pub(super) fn open_browser(url: &Url) -> Result<(), String> {
+pub(crate) fn open_browser(url: &Url) -> Result<(), String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err("it is not an http or https URL".to_owned());
     }

@@ -271,7 +271,7 @@ async fn run_device_flow(
 }
 
 /// 32 random bytes as 43 characters.
-fn random_token() -> String {
+pub(crate) fn random_token() -> String {
     let mut bytes = [0; 32];
     SystemEntropy::default().fill(&mut bytes);
     BASE64URL_NOPAD.encode(&bytes)

@@ -199,13 +199,7 @@ pub async fn authenticate_session(
     let Some((session, account)) = session_and_account else {
         return Ok(None);
     };
-    // Sessions of a provider that the operator has removed are invalid.
-    let issuer = session.issuer.as_deref();
-    let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
-    if !account.is_account_active()
-        || !is_trusted
-        || account_suspended_since(context, &account).is_some()
-    {
+    if !is_session_valid(context, &session, &account) {
         return Ok(None);
     }
     let roles = account.account_roles()?;
@@ -226,6 +220,39 @@ pub async fn authenticate_session(
         )
         .await?,
     }))
+}
+
+/// The caller of a session that has not ended.
+pub async fn caller_by_session(context: &AppContext, id: Uuid) -> Result<Option<Caller>> {
+    let session = sessions::session_by_id(&context.store, id, context.now().0).await?;
+    let Some(session) = session else {
+        return Ok(None);
+    };
+    let account = accounts::accounts_by_ids(&context.store, &[session.account_id]).await?;
+    let account = account
+        .into_iter()
+        .find(|account| is_session_valid(context, &session, account));
+    let Some(account) = account else {
+        return Ok(None);
+    };
+    let roles = account.account_roles()?;
+    let scopes = session.stored_session_scopes();
+    let credential = Credential::Session(session.id);
+    build_caller(context, account, roles, scopes, credential)
+        .await
+        .map(Some)
+}
+
+/// Whether a session that has not expired may be used. Sessions of a provider that the operator has removed may not.
+fn is_session_valid(
+    context: &AppContext,
+    session: &session::Model,
+    account: &account::Model,
+) -> bool {
+    let issuer = session.issuer.as_deref();
+    issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some())
+        && account.is_account_active()
+        && account_suspended_since(context, account).is_none()
 }
 
 /// Gives a session a new secret. Of two concurrent requests only one rotates it; the other gets no secret.

@@ -6,6 +6,8 @@ pub mod authentication;
 pub mod bootstrap;
 pub mod groups;
 pub mod identity;
+pub mod login_codes;
+pub mod one_time_codes;
 pub mod records;
 pub mod refusal_events;
 pub mod reserved_names;

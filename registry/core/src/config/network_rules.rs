@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use a2a_crawler::guard::{self, GuardConfig};
+use a2a_crawler::guard::{self, ConnectOverride, GuardConfig};
 
 use crate::config::{AllowPorts, CrawlerConfig, EmbeddingConfig, FederationConfig, IdentityConfig};
 
@@ -18,9 +18,17 @@ impl AllowPorts {
     }
 }
 
-/// Gives each section with network lists a guard with exactly these lists.
+/// The overrides of connections in a list; validation accepts only lists without errors.
+fn parse_connect_overrides(texts: &[String]) -> Vec<ConnectOverride> {
+    texts.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+/// Gives each section with network lists a guard with exactly these lists, and with overrides of connections where the
+/// section has a key for them.
 macro_rules! guarded {
-    ($($section:ty),*) => {$(
+    (@overrides) => { Vec::new() };
+    (@overrides $list:expr) => { parse_connect_overrides($list) };
+    ($($section:ty $(=> $connect:ident)?),*) => {$(
         impl $section {
             pub fn guard_config(&self) -> GuardConfig {
                 GuardConfig {
@@ -29,6 +37,7 @@ macro_rules! guarded {
                     allow_http: self.allow_http,
                     allow_ports: self.allow_ports.to_guard_ports(),
                     deny_networks: self.deny_networks.clone(),
+                    connect: guarded!(@overrides $(&self.$connect)?),
                 }
             }
 
@@ -39,13 +48,14 @@ macro_rules! guarded {
                 self.allow_http = new.allow_http;
                 self.allow_ports.clone_from(&new.allow_ports);
                 self.deny_networks.clone_from(&new.deny_networks);
+                $(self.$connect.clone_from(&new.$connect);)?
             }
         }
     )*};
 }
 
 guarded!(
-    CrawlerConfig,
+    CrawlerConfig => connect,
     EmbeddingConfig,
     FederationConfig,
     IdentityConfig

@@ -325,7 +325,7 @@ mod tests {
 
     /// Keys with texts that are printed. A key that is neither here nor hidden fails the test below, so adding a key
     /// requires a choice.
-    const SHOWN: [&str; 43] = [
+    const SHOWN: [&str; 44] = [
         "allow_domains",
         "allow_names",
         "allow_ports",
@@ -333,6 +333,7 @@ mod tests {
         "claim",
         "client_id",
         "client_secret_file",
+        "connect",
         "contact",
         "data_dir",
         "database_file",

@@ -63,6 +63,8 @@ section! {
         pub metrics_listen: Option<SocketAddr>,
         /// The URL under which clients reach the registry. Empty: `http://<listen>`.
         pub public_url: String,
+        /// Whom to ask for an account, as a URL (`mailto:` or `https:`). The sign-in page shows it.
+        pub contact: String,
         /// A file with the certificate chain as PEM, the server's own certificate first. HTTPS (HTTP/1.1 with TLS 1.2
         /// or 1.3) is served on `listen` if this and `tls_key` are set. SIGHUP reads both files again.
         pub tls_cert: Option<PathBuf>,
@@ -144,6 +146,9 @@ section! {
         pub allow_http: bool,
         /// Ports that are allowed: one such as `443`, a list such as `[443, 8443]`, or `"any"`.
         pub allow_ports: AllowPorts,
+        /// Names that are reached at one address and port each, as `agents.example.com=10.0.0.7:8443`: for `https:`
+        /// URLs of exactly this name without a port, whose certificate must be for the name. At most 100.
+        pub connect: Vec<String>,
         /// PEM files with additional root certificates, each read at start.
         pub extra_ca: Vec<PathBuf>,
         /// Hosts that may serve the key sets of any domain's signatures, such as `keys.example.com`; lower-case.

@@ -53,6 +53,7 @@ impl TracingConfig {
             allow_http: url.scheme() == "http",
             allow_ports: AllowedPorts::List(url.port_or_known_default().into_iter().collect()),
             deny_networks: Vec::new(),
+            connect: Vec::new(),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Validates values that have the right type but are not allowed, and derives settings from them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use a2a_crawler::guard::ConnectOverride;
 use a2a_registry_embed::ModelLanguages;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -14,6 +16,8 @@ use crate::config::{
 
 /// Maximum number of languages of a model.
 const MAX_MODEL_LANGUAGES: usize = 100;
+/// Maximum number of names whose connections the crawler overrides.
+const MAX_CONNECT_OVERRIDES: usize = 100;
 
 /// All errors in a configuration, one sentence each.
 pub fn validate_config(config: &Config) -> Vec<String> {
@@ -127,6 +131,12 @@ fn check_server_config(server: &ServerConfig, mut push_error: impl FnMut(String)
             server.listen
         ));
     }
+    if !server.contact.is_empty() && !is_contact_url(&server.contact) {
+        push_error(
+            "server.contact must be a mailto: or https: URL, such as mailto:agents@example.com"
+                .into(),
+        );
+    }
     if server.drain_seconds > 3600 {
         push_error("server.drain_seconds must be between 0 and 3600".into());
     }
@@ -149,6 +159,35 @@ fn has_url_credentials(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
+/// Whether a page may link to this text as a contact.
+fn is_contact_url(text: &str) -> bool {
+    text.len() <= 500
+        && Url::parse(text).is_ok_and(|url| match url.scheme() {
+            "mailto" => !url.path().is_empty(),
+            scheme => scheme == "https",
+        })
+}
+
+fn check_connect_overrides(texts: &[String], mut push_error: impl FnMut(String)) {
+    if texts.len() > MAX_CONNECT_OVERRIDES {
+        push_error(format!(
+            "crawler.connect must have at most {MAX_CONNECT_OVERRIDES} entries"
+        ));
+    }
+    let mut hosts = BTreeSet::new();
+    for text in texts {
+        match text.parse::<ConnectOverride>() {
+            Err(reason) => push_error(format!(
+                "crawler.connect must have entries such as agents.example.com=10.0.0.7:8443, not {text}: {reason}"
+            )),
+            Ok(one) if !hosts.insert(one.host.clone()) => {
+                push_error(format!("crawler.connect must have {} only once", one.host))
+            }
+            Ok(_) => {}
+        }
+    }
+}
+
 fn check_deciders_config(deciders: &DecidersConfig, mut push_error: impl FnMut(String)) {
     for (class, needed) in [
         ("first", deciders.first),
@@ -168,6 +207,7 @@ fn check_crawler_config(crawler: &CrawlerConfig, mut push_error: impl FnMut(Stri
     allow_ports_error("crawler", &crawler.allow_ports)
         .into_iter()
         .for_each(&mut push_error);
+    check_connect_overrides(&crawler.connect, &mut push_error);
     if !(1..=1024).contains(&crawler.concurrency) {
         push_error("crawler.concurrency must be between 1 and 1024".into());
     }

@@ -63,8 +63,11 @@ pub fn resolve_registration_target(
 }
 
 fn refused_target_error(pointer: &str, refusal: &GuardError) -> AppError {
+    let reasons = refusal.reasons().iter();
     AppError {
-        members: vec![(pointer.into(), refusal.to_string())],
+        members: reasons
+            .map(|reason| (pointer.into(), reason.to_string()))
+            .collect(),
         ..AppError::new(ErrorKind::TargetRefused, refusal.to_string())
     }
 }

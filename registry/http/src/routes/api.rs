@@ -88,6 +88,7 @@ fn mount_accounts_and_reviews(routes: &mut ServiceConfig<'_>) {
         .service(events::event_list)
         .service(events::reindex)
         .service(tokens::token_create)
+        .service(tokens::login_exchange)
         .service(tokens::token_list)
         .service(tokens::token_revoke)
         .service(sessions::session_list)

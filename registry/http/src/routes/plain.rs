@@ -9,7 +9,9 @@ use crate::a2a_agent::{rest_routes as a2a_rest, rpc_routes as a2a_rpc};
 use crate::api::reviews::feeds;
 use crate::ard::well_known;
 use crate::mcp::endpoint as mcp;
-use crate::pages::accounts::{provider_sign_in, revocations as revocation_pages, sign_in};
+use crate::pages::accounts::{
+    login, provider_sign_in, revocations as revocation_pages, sign_in, sign_in_link,
+};
 use crate::pages::domains::{lint_form, register as register_page};
 use crate::pages::policies::{
     dry_run as dry_run_page, edit as policy_edit_page, history as policy_history_page,
@@ -116,6 +118,10 @@ plain_routes! {
         POST "/sign-out" => sign_in::sign_out;
         POST "/sign-in/{provider}" => provider_sign_in::start_provider_sign_in;
         GET "/sign-in/{provider}/callback" => provider_sign_in::finish_provider_sign_in;
+        GET "/sign-in-link" => sign_in_link::show_sign_in_link;
+        POST "/sign-in-link" => sign_in_link::submit_sign_in_link;
+        GET "/login" => login::show_login;
+        POST "/login" => login::submit_login;
         GET "/account" => account_page::account_page;
         POST "/account/tokens" => account_page::create_token_from_form;
         POST "/account/tokens/revoke" => revocation_pages::submit_token_revocation;

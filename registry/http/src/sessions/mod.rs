@@ -2,6 +2,7 @@
 //! that created it.
 
 pub mod sign_in_attempts;
+pub mod sign_in_links;
 
 use std::net::IpAddr;
 
@@ -30,6 +31,7 @@ use uuid::Uuid;
 
 use crate::limits::client_address::client_address;
 use crate::sessions::sign_in_attempts::{CompletedSignIn, record_used_sign_in};
+use crate::sessions::sign_in_links::SignInLink;
 
 /// Maximum duration of a session.
 const MAX_SESSION_DURATION: i64 = 24 * HOUR;
@@ -40,6 +42,7 @@ const MAX_BROWSER_CHARS: usize = 60;
 enum SessionCredential<'a> {
     Token(Uuid),
     Attempt(&'a CompletedSignIn),
+    Link(&'a SignInLink),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -93,6 +96,16 @@ pub async fn begin_session_with_provider(
     .await
 }
 
+/// Creates a session with the token of a sign-in link, like [`begin_session_with_token`], and uses the link up.
+pub async fn begin_session_with_link(
+    context: &AppContext,
+    account: Uuid,
+    link: &SignInLink,
+    client: &SessionClient<'_>,
+) -> Result<String> {
+    create_session(context, account, &SessionCredential::Link(link), client).await
+}
+
 async fn create_session(
     context: &AppContext,
     account: Uuid,
@@ -113,6 +126,10 @@ async fn create_session(
         SessionCredential::Attempt(attempt) => {
             record_used_sign_in(&write, attempt, now.0).await?;
             (None, Some(attempt.issuer.as_str()))
+        }
+        SessionCredential::Link(link) => {
+            link.record_use(&write, now.0).await?;
+            (Some(link.load_account(&write, now.0).await?.1), None)
         }
     };
     let account = find_enabled_account(&write, account)

@@ -4,13 +4,12 @@
 use std::sync::Arc;
 
 use a2a_registry_core::accounts::authentication::{random_secret, sha256_hex};
+use a2a_registry_core::accounts::one_time_codes::{CODE_LIFETIME, record_single_use};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, CredentialRefusal, Result};
 use a2a_registry_core::providers::{
     AuthorizationResponse, IdentityProvider, SignInAttemptSecrets, TokenSubject, redirect_uri,
 };
-use a2a_registry_domain::timestamp::MINUTE;
-use a2a_registry_store::entity::used_sign_in_attempt;
 use a2a_registry_store::{WriteTransaction, identities};
 use actix_web::HttpRequest;
 use actix_web::http::header::HeaderValue;
@@ -20,12 +19,9 @@ use url::Url;
 use crate::requests::cookies;
 
 /// Maximum time between the start of an attempt and its response.
-pub const ATTEMPT_LIFETIME: i64 = 10 * MINUTE;
+pub const ATTEMPT_LIFETIME: i64 = CODE_LIFETIME;
 /// Maximum number of pending attempts per browser. A new attempt replaces the oldest.
 pub const MAX_ATTEMPTS_PER_BROWSER: usize = 5;
-/// Maximum number of recorded attempts, that is, provider sign-ins within ten minutes. Further sign-ins are rejected,
-/// because an attempt without a record could be used again.
-pub const MAX_USED_ATTEMPTS: u64 = 20_000;
 /// Maximum number of bytes of the return path in an attempt, so that the cookies of all attempts fit into one header.
 pub const MAX_NEXT_BYTES: usize = 512;
 /// Number of characters of the state in the name of the attempt's cookie.
@@ -213,18 +209,7 @@ pub(super) async fn record_used_sign_in(
     attempt: &CompletedSignIn,
     now: i64,
 ) -> Result<()> {
-    write.delete_expired_sign_in_attempts(now).await?;
-    if identities::used_sign_in_attempt_count(write).await? >= MAX_USED_ATTEMPTS {
-        return Err(AppError::unavailable(
-            "Too many sign-ins within ten minutes. Try again in a few minutes.",
-            60,
-        ));
-    }
-    let row = used_sign_in_attempt::Model {
-        state: attempt.state_hash.clone(),
-        expires_at: now.saturating_add(ATTEMPT_LIFETIME),
-    };
-    match write.mark_sign_in_attempt_used(row).await? {
+    match record_single_use(write, &attempt.state_hash, now).await? {
         true => Ok(()),
         false => Err(invalid_sign_in_error()),
     }

@@ -1,10 +1,11 @@
 //! Tests of sign-in with an identity provider that need no provider.
 
+use a2a_registry_core::accounts::one_time_codes::MAX_RECORDED_USES;
 use a2a_registry_core::config::{AllowPorts, IdentityProviderConfig};
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_domain::timestamp::MINUTE;
 use a2a_registry_http::requests::visitor::form_token;
-use a2a_registry_http::sessions::sign_in_attempts::{CompletedSignIn, MAX_USED_ATTEMPTS};
+use a2a_registry_http::sessions::sign_in_attempts::CompletedSignIn;
 use a2a_registry_http::sessions::{SessionClient, begin_session_with_provider};
 use a2a_registry_store::entity::used_sign_in_attempt;
 use a2a_registry_store::identities::{is_sign_in_attempt_used, used_sign_in_attempt_count};
@@ -103,7 +104,7 @@ async fn while_no_more_used_attempts_can_be_recorded_nobody_signs_in() {
         expires_at,
     };
     let write = context.store.begin_write().await.unwrap();
-    for number in 1..MAX_USED_ATTEMPTS {
+    for number in 1..MAX_RECORDED_USES {
         write
             .mark_sign_in_attempt_used(used(number, end))
             .await
@@ -129,7 +130,7 @@ async fn while_no_more_used_attempts_can_be_recorded_nobody_signs_in() {
         .unwrap();
     assert_eq!(
         used_sign_in_attempt_count(&write).await.unwrap(),
-        MAX_USED_ATTEMPTS
+        MAX_RECORDED_USES
     );
     write.delete_expired_sign_in_attempts(end).await.unwrap();
     write.mark_sign_in_attempt_used(used(0, 1)).await.unwrap();

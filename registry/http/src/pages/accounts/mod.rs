@@ -1,8 +1,10 @@
 //! Account page of the caller: sessions, tokens and domains.
 
+pub mod login;
 pub mod provider_sign_in;
 pub mod revocations;
 pub mod sign_in;
+pub mod sign_in_link;
 
 use a2a_registry_api::limits::DEFAULT_TOKEN_DAYS;
 use a2a_registry_api::{

@@ -42,6 +42,24 @@ struct SignInPage {
     /// Name and title of each identity provider.
     providers: Vec<(String, String)>,
     refused: Option<String>,
+    contact: Option<ContactLink>,
+}
+
+/// Whom to ask for an account.
+struct ContactLink {
+    url: String,
+    label: String,
+}
+
+impl ContactLink {
+    fn from_config(config: &Config) -> Option<Self> {
+        let url = config.server.contact.as_str();
+        let label = url.trim_start_matches("mailto:");
+        (!url.is_empty()).then(|| Self {
+            url: url.to_owned(),
+            label: text::single_line(label.split('?').next().unwrap_or(label), text::LINE),
+        })
+    }
 }
 
 /// Form fields. They are never logged, because they include a token.
@@ -114,6 +132,7 @@ pub(super) fn render_sign_in_page(
             })
             .collect(),
         refused: insecure_connection_reason(request, &context.config()),
+        contact: ContactLink::from_config(&context.config()),
     };
     let mut response = render_page(status, &template);
     if let Some(cookie) = cookies::set_cookie_header(cookies::FORM_COOKIE, &secret) {
