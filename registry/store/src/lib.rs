@@ -31,6 +31,8 @@ pub mod events;
 pub mod feeds;
 pub mod groups;
 pub mod hidden_agents;
+pub mod hook_deliveries;
+pub mod hooks;
 pub mod identities;
 mod notifications;
 pub mod operating_counts;
