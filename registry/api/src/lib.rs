@@ -16,6 +16,7 @@ mod endpoint;
 mod finding;
 mod governance;
 mod hit;
+mod hooks;
 pub mod limits;
 mod list;
 mod object_list;
@@ -37,6 +38,7 @@ pub use endpoint::*;
 pub use finding::*;
 pub use governance::*;
 pub use hit::*;
+pub use hooks::*;
 pub use list::*;
 pub use peers::*;
 pub use policies::{

@@ -15,7 +15,7 @@ use super::entity::{hook, hook_delivery};
 use super::{Executor, StoreError, WriteTransaction};
 
 /// Deliveries of a hook that wait at most. Beyond that none is queued, and all agents are compared later.
-pub const MAX_WAITING_DELIVERIES: u64 = 20_000;
+pub const MAX_WAITING_DELIVERIES: u64 = 40_000;
 /// Ended deliveries of a hook that are kept at most.
 pub const MAX_ENDED_DELIVERIES: u64 = 10_000;
 /// Hooks whose surplus deliveries are deleted at a time.

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use a2a_crawler::guard::{self, GuardConfig};
 
-use crate::config::{AllowPorts, CrawlerConfig, EmbeddingConfig, FederationConfig, IdentityConfig};
+use crate::config::{
+    AllowPorts, CrawlerConfig, EmbeddingConfig, FederationConfig, IdentityConfig, WebhooksConfig,
+};
 
 impl AllowPorts {
     /// Any word means "all ports"; validation accepts only `"any"`.
@@ -48,7 +50,8 @@ guarded!(
     CrawlerConfig,
     EmbeddingConfig,
     FederationConfig,
-    IdentityConfig
+    IdentityConfig,
+    WebhooksConfig
 );
 
 /// Reads the contents of the files in `extra_ca`.
