@@ -241,6 +241,9 @@ mod tests {
         let secret = target.shown_keys().unwrap().0;
         let secret = secret.strip_prefix("whsec_").unwrap();
         let shown = format!("{target:?}");
-        assert!(!shown.contains(secret) && !shown.contains("hush"), "{shown}");
+        assert!(
+            !shown.contains(secret) && !shown.contains("hush"),
+            "{shown}"
+        );
     }
 }
