@@ -97,6 +97,7 @@ pub struct CreateHookArgs {
 pub struct ListHooksArgs {
     /// List the hooks of all accounts, for admins
     #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     all: bool,
     #[command(flatten)]
     #[serde(flatten)]

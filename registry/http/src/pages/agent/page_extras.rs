@@ -9,6 +9,7 @@ use a2a_registry_core::domains::domain_access::DomainAccess;
 use a2a_registry_core::domains::row_views::proof_view;
 use a2a_registry_core::endpoints::views::load_endpoint_details;
 use a2a_registry_core::error::Result;
+use a2a_registry_core::hooks::watches::is_agent_watched;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -35,6 +36,8 @@ pub(crate) struct AgentPageExtras {
     pub owner: Option<String>,
     /// End of the admin's vouch for that account; `None` if it has proved the domain.
     pub owner_vouched_until: Option<Timestamp>,
+    /// Whether the caller watches the agent; `None` for callers who cannot watch any.
+    pub watched: Option<bool>,
 }
 
 impl AgentPageExtras {
@@ -58,6 +61,7 @@ impl AgentPageExtras {
             })),
             collections: containing_collections(context, caller, record).await?,
             endpoint: load_endpoint_details(context, caller, &record.agent).await?,
+            watched: is_agent_watched(context, caller, record.agent.id).await?,
             ..Self::default()
         };
         if !(sees_all

@@ -433,6 +433,8 @@ pub fn background(text: &str) -> AgentPageExtras {
         }],
         owner: Some(text.into()).filter(|owner: &String| !owner.is_empty()),
         owner_vouched_until: None,
+        watched: Some(false),
+        ..AgentPageExtras::default()
     }
 }
 
