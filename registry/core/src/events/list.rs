@@ -11,24 +11,27 @@ use serde_json::{Map, Value};
 use crate::commit::audit_log::AUDIT_LOG;
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
+use crate::events::filter::EventFilter;
 use crate::paging::{ListPage, PageRequest};
 use crate::visibility::caller::Caller;
 
 /// Lists events after `after` (or from the first one), oldest first. `next_page_token` is null if there are no more
-/// events yet.
+/// events yet. The filter leaves out events of a page, which may be empty though others follow.
 pub async fn event_list(
     context: &AppContext,
     caller: &Caller,
     after: Option<i64>,
+    filter: &EventFilter,
     page: &PageRequest,
 ) -> Result<EventList> {
     caller.require_permission(Permission::ReadEvents)?;
-    let query = format!("events after {after:?}");
+    let query = format!("events after {after:?} {filter:?}");
     let list = ListPage::new(&context.page_token_signer, caller, &query, page)?;
     let position = list.start_position()?.or(after).unwrap_or(0);
     let mut rows = events::events_after(&context.store, position, list.row_limit()).await?;
     reject_lost_position(position, rows.first(), "/after")?;
     let next_page_token = list.truncate_rows(&mut rows, |last| last.seq);
+    filter.retain_matching(context, caller, &mut rows).await?;
     Ok(EventList {
         events: rows
             .into_iter()
@@ -81,16 +84,19 @@ fn reject_lost_position(position: i64, next: Option<&event::Model>, pointer: &st
 pub async fn load_events_after(
     context: &AppContext,
     caller: &Caller,
+    filter: &EventFilter,
     position: &mut i64,
     limit: u32,
 ) -> Result<Vec<Event>> {
     caller.require_permission(Permission::ReadEvents)?;
     loop {
-        let rows = events::events_after(&context.store, *position, u64::from(limit)).await?;
+        let mut rows = events::events_after(&context.store, *position, u64::from(limit)).await?;
         let Some(last) = rows.last() else {
             return Ok(Vec::new());
         };
-        *position = last.seq;
+        let last = last.seq;
+        filter.retain_matching(context, caller, &mut rows).await?;
+        *position = last;
         let visible = rows.into_iter().filter_map(|row| event_view(caller, row));
         let visible: Vec<Event> = visible.collect();
         // None of these events is for this caller or known to this build, so continue with the next ones.

@@ -1,4 +1,5 @@
 //! Events: the list and the stream.
 
+pub mod filter;
 pub mod list;
 pub mod listener;

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_registry_api::limits::PageSize;
-use a2a_registry_api::{Event, EventList, deserialize_nonempty_parameter};
+use a2a_registry_api::{Event, EventList, HookFilter, deserialize_nonempty_parameter};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::context::AppContext;
+use a2a_registry_core::events::filter::EventFilter;
 use a2a_registry_core::events::list as events;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -22,6 +24,7 @@ use serde::Deserialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
+use uuid::Uuid;
 
 use crate::answers::response::{self, HandlerResult};
 use crate::limits::stream_limit::StreamPermit;
@@ -47,6 +50,19 @@ pub struct EventQuery {
     /// Returns only events after this sequence number; by default all.
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     after: Option<i64>,
+    /// Kind of events; several are alternatives. A page holds those of as many events, so it may be empty though
+    /// others follow.
+    #[param(inline)]
+    kind: Vec<EventKind>,
+    /// Id of an agent that events are about.
+    agent: Vec<Uuid>,
+    /// Domain that events are about, or that publishes the agent's card.
+    domain: Vec<String>,
+    /// Name of a collection: only events about its agents, of those that the caller finds now.
+    collection: Vec<String>,
+    /// Id of a saved search of the caller: only events about agents that it finds now.
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
+    search: Option<Uuid>,
     /// Entries on the page, at most 100; by default 20. Not for streams.
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     #[param(value_type = Option<PageSize>, inline)]
@@ -74,10 +90,12 @@ pub async fn event_list(
     query: Query<EventQuery>,
     state: web::Data<ServerState>,
 ) -> HandlerResult {
+    let filter = query.0.to_filter();
     let EventQuery {
         after,
         page_size,
         page_token,
+        ..
     } = query.0;
     // Only streams use `Last-Event-ID`, but an invalid number is always rejected.
     let last_id = last_event_id(&request)?;
@@ -86,7 +104,7 @@ pub async fn event_list(
             page_size,
             page_token,
         };
-        let events = events::event_list(&state.context, &caller, after, &page).await?;
+        let events = events::event_list(&state.context, &caller, after, &filter, &page).await?;
         return response::json_response(StatusCode::OK, &events);
     }
     for (is_given, pointer) in [
@@ -103,7 +121,22 @@ pub async fn event_list(
     let position = last_id.or(after).unwrap_or(0);
     let pointer = last_id.map_or("/after", |_| "/Last-Event-ID");
     events::require_existing_position(&state.context, position, pointer).await?;
-    stream_events(&request, caller.caller, position, &state)
+    stream_events(&request, caller.caller, (position, filter), &state)
+}
+
+impl EventQuery {
+    fn to_filter(&self) -> EventFilter {
+        EventFilter {
+            kinds: self.kind.clone(),
+            agents: HookFilter {
+                agents: self.agent.clone(),
+                domains: self.domain.clone(),
+                collections: self.collection.clone(),
+                search: self.search,
+                ..HookFilter::default()
+            },
+        }
+    }
 }
 
 /// Rebuild the search index
@@ -134,7 +167,7 @@ fn last_event_id(request: &HttpRequest) -> Result<Option<i64>, Problem> {
 fn stream_events(
     request: &HttpRequest,
     caller: Caller,
-    position: i64,
+    (position, filter): (i64, EventFilter),
     state: &web::Data<ServerState>,
 ) -> HandlerResult {
     let mut response = HttpResponse::Ok();
@@ -153,6 +186,7 @@ fn stream_events(
         caller,
         token: bearer_token(request)?.map(str::to_owned),
         position,
+        filter,
         signal: state.context.event_signal(),
         shutdown: state.shutdown.clone(),
         is_started: false,
@@ -169,6 +203,7 @@ struct EventStream {
     caller: Caller,
     token: Option<String>,
     position: i64,
+    filter: EventFilter,
     signal: watch::Receiver<i64>,
     shutdown: CancellationToken,
     is_started: bool,
@@ -198,8 +233,9 @@ impl EventStream {
         self.signal.borrow_and_update();
         loop {
             let position = &mut self.position;
+            let (caller, filter) = (&self.caller, &self.filter);
             let events =
-                load_events_after(&self.context, &self.caller, position, STREAM_BATCH).await;
+                load_events_after(&self.context, caller, filter, position, STREAM_BATCH).await;
             let events = events
                 .inspect_err(|error| tracing::warn!(%error, internal = error.internal, "an event stream ends"))
                 .ok()?;
