@@ -53,6 +53,7 @@ mod gateways;
 mod governance_story;
 mod hidden;
 mod hit_fields;
+mod hooks;
 mod identity;
 mod index;
 mod ingest;

@@ -32,8 +32,9 @@ use crate::visibility::caller::Caller;
 
 /// Deliveries that are sent to a hook at the same time, each about another agent.
 const CHUNK: u64 = 8;
-/// The duration of a lease, renewed with each chunk: longer than a chunk takes at the slowest pace.
-const LEASE_DURATION: i64 = 2 * MINUTE;
+/// The duration of a lease, renewed with each chunk, which a slow receiver takes ten seconds for. At a slow pace of its
+/// host a chunk takes longer; what another process sends meanwhile arrives twice.
+const LEASE_DURATION: i64 = 30 * SECOND;
 /// How long a delivery is tried.
 pub const MAX_RETRY_TIME: i64 = 3 * DAY;
 /// The pauses after the first failures; the last one is repeated.
