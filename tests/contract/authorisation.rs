@@ -245,6 +245,19 @@ const TABLE: &[(&str, ExpectedResponses)] = &[
             SignIn, Missing, Missing, Missing, Missing, Missing, Missing, Not, Missing, Do,
         ],
     ),
+    ("hook_list", ACCOUNTS),
+    ("hook_create", ACCOUNTS),
+    // There is none with that id.
+    ("hook_show", NOTHING),
+    ("hook_delete", NOTHING),
+    ("hook_confirm", NOTHING),
+    ("hook_test", NOTHING),
+    ("hook_rotate", NOTHING),
+    ("hook_replay", NOTHING),
+    ("hook_deliveries", NOTHING),
+    ("watch_list", ACCOUNTS),
+    ("agent_watch", ACCOUNTS),
+    ("agent_unwatch", ACCOUNTS),
     ("feed_renew", ACCOUNTS),
     ("feed_revoke", ACCOUNTS),
     ("ard_search", ANYONE),
@@ -279,6 +292,7 @@ const UNKNOWN: &[(&str, &str)] = &[
     ("domain", "missing.example"),
     ("form", "1.0"),
     ("group", "missing"),
+    ("hook", NO_ID),
     ("identifier", "urn:air:nobody.example:agents:x"),
     ("kid", "missing"),
     ("policy", "missing"),
@@ -422,6 +436,8 @@ impl TargetFactory<'_> {
             parameters.push(("token", self.token_id().await));
         } else if operation.path.contains("{session}") {
             parameters.push(("session", NO_ID.to_owned()));
+        } else if operation.path.contains("{hook}") {
+            parameters.push(("hook", NO_ID.to_owned()));
         } else if operation.path.contains("{decision}") {
             parameters.push(("decision", NO_ID.to_owned()));
         } else if operation.path.contains("{group}") {
@@ -537,6 +553,13 @@ impl TargetFactory<'_> {
             }
             "account_patch" => body = Some(json!({"roles": ["publisher"]})),
             "group_put" => body = Some(json!({"members": ["curator"]})),
+            "hook_create" => {
+                let name = format!("hook{}", self.made.fetch_add(1, Ordering::Relaxed));
+                // Nobody answers there, so the hook is never confirmed.
+                body = Some(json!({"name": name, "url": "http://127.0.0.1:9/hook"}));
+            }
+            "hook_confirm" => body = Some(json!({"challenge": "a test"})),
+            "hook_replay" => body = Some(json!({})),
             "saved_search_put" => body = Some(json!({"name": "mine", "query": "tag=travel"})),
             "collection_put" => body = Some(json!({"filter": "tag:travel"})),
             "policies_put" | "policies_preview" | "policy_preview_start" => {
@@ -685,7 +708,9 @@ async fn caller_tokens(served: &ServingRegistry) -> Vec<Option<String>> {
 
 #[tokio::test]
 async fn every_operation_is_open_to_its_documented_roles() {
-    let served = RegistrySetup::new().start().await;
+    let hooks =
+        "[webhooks]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"";
+    let served = RegistrySetup::new().with_config_lines(hooks).start().await;
     let tokens = caller_tokens(&served).await;
     let owner = CALLERS
         .iter()

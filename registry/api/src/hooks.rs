@@ -52,7 +52,9 @@ impl HookFilter {
             self.domains.len(),
             self.collections.len(),
         ];
-        counts.into_iter().any(|count| count > MAX_HOOK_FILTER_VALUES)
+        counts
+            .into_iter()
+            .any(|count| count > MAX_HOOK_FILTER_VALUES)
     }
 }
 

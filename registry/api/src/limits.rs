@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use a2a_registry_domain::role::{Role, Scope};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type,
+};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Entries on a page by default.
@@ -179,7 +181,11 @@ schemas! {
     HookUrl = text_schema(1, MAX_HOOK_URL_CHARS);
     /// The ids of agents in the filter of a hook.
     HookAgents = ArrayBuilder::new()
-        .items(ObjectBuilder::new().schema_type(Type::String))
+        .items(
+            ObjectBuilder::new()
+                .schema_type(Type::String)
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid))),
+        )
         .max_items(Some(MAX_HOOK_FILTER_VALUES));
     /// Domains or collections in the filter of a hook.
     HookTexts = ArrayBuilder::new()
