@@ -286,7 +286,8 @@ async fn retired_hidden_and_no_longer_matching_look_alike(url: &str) {
     assert_eq!(members, ["agent", "kind"]);
 }
 
-/// The same story with and without an agent that the reader may not see: the messages are equal but for what is random.
+/// The same story with and without an agent that the reader may not see: the messages are equal but for what is
+/// random.
 async fn what_an_account_may_not_see_changes_nothing_that_it_gets(url: &str) {
     let stage = Stage::new(url).await;
     let reader = caller(&stage.registry, "reader", Role::Reader).await;

@@ -53,7 +53,8 @@ impl Fetcher {
             return Err(FetchError::new(
                 AttemptOutcome::BadRedirect,
                 &format!(
-                    "the receiver answered with status {}, a redirect, which is not followed; use the URL that it leads to",
+                    "the receiver answered with status {}, a redirect, which is not followed; use the URL that it \
+                     leads to",
                     status.as_u16()
                 ),
             ));

@@ -10,7 +10,8 @@ use uuid::Uuid;
 use super::SecretText;
 use super::limits::{self, MAX_HOOK_FILTER_VALUES};
 
-/// What a hook is told. An agent must meet every condition that is given; the values of one condition are alternatives.
+/// What a hook is told. An agent must meet every condition that is given; the values of one condition are
+/// alternatives.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HookFilter {
@@ -88,7 +89,8 @@ pub struct Hook {
     /// The body of deliveries: `cloudevents` or `slack`.
     #[schema(value_type = HookFormat)]
     pub format: OpenEnum<HookFormat>,
-    /// `unconfirmed` until the receiver has returned the challenge, `active`, or `ended` after an answer with status 410.
+    /// `unconfirmed` until the receiver has returned the challenge, `active`, or `ended` after an answer with status
+    /// 410.
     #[schema(value_type = HookState)]
     pub state: OpenEnum<HookState>,
     /// What it is told.

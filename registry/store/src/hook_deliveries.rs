@@ -21,7 +21,8 @@ pub const MAX_ENDED_DELIVERIES: u64 = 10_000;
 /// Hooks whose surplus deliveries are deleted at a time.
 const HOOKS_PER_TRIM: u64 = 100;
 
-/// An earlier delivery about the same agent is sent first, so that each receiver learns of an agent's changes in order.
+/// An earlier delivery about the same agent is sent first, so that each receiver learns of an agent's changes in
+/// order.
 const IS_FIRST_OF_AGENT: &str = "NOT EXISTS (SELECT 1 FROM hook_deliveries AS earlier \
      WHERE earlier.hook_id = hook_deliveries.hook_id AND earlier.agent_id = hook_deliveries.agent_id \
      AND earlier.state = 'waiting' AND earlier.id < hook_deliveries.id)";
@@ -90,8 +91,8 @@ pub enum DeliveryOutcome {
 }
 
 impl WriteTransaction {
-    /// Queues deliveries, which are due now. One about sight that waits already reports the newer event instead: it says
-    /// what is true when it is sent.
+    /// Queues deliveries, which are due now. One about sight that waits already reports the newer event instead: it
+    /// says what is true when it is sent.
     pub async fn queue_hook_deliveries(
         &self,
         rows: Vec<hook_delivery::Model>,

@@ -69,7 +69,9 @@ pub async fn load_account_caller(context: &AppContext, name: &str) -> Result<Sub
 
 /// Loads the caller of an account by its id.
 pub async fn load_account_caller_by_id(context: &AppContext, id: Uuid) -> Result<SubjectCaller> {
-    let account = accounts::accounts_by_ids(&context.store, &[id]).await?.pop();
+    let account = accounts::accounts_by_ids(&context.store, &[id])
+        .await?
+        .pop();
     caller_from_account(context, account).await
 }
 

@@ -56,8 +56,8 @@ impl Config {
     }
 
     /// This configuration with the values of `new` for the keys that a running process can replace: all of
-    /// `[governance]`, the network lists of the fetchers, the rate of deliveries to hooks, the limits that are read whenever they apply, the log
-    /// filter, and the files of the certificate.
+    /// `[governance]`, the network lists of the fetchers, the rate of deliveries to hooks, the limits that are read
+    /// whenever they apply, the log filter, and the files of the certificate.
     #[must_use]
     pub fn with_reloadable_keys(&self, new: &Self) -> Self {
         let mut merged = self.clone();

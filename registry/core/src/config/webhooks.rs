@@ -12,8 +12,10 @@ use crate::config::validate::allow_ports_error;
 const PER_TARGET_RANGE: std::ops::RangeInclusive<u32> = 1..=1_000;
 
 section! {
-    /// `[webhooks]`: deliveries to hooks. They pass a guard with the lists of this section. Lists of other sections do not
-    /// apply to them, and these lists do not apply to other requests.
+    /// `[webhooks]`: deliveries to hooks.
+    ///
+    /// They pass a guard with the lists of this section. Lists of other sections do not apply to them, and these lists
+    /// do not apply to other requests.
     pub struct WebhooksConfig {
         /// Deliveries that a process sends to one host in a second. From 1 to 1000.
         pub per_target_per_second: u32 = 10,

@@ -1,7 +1,7 @@
 //! Sends what is due to one hook: each notice is judged again, signed and sent, and the outcomes are recorded.
 //!
-//! A hook is leased, so that one process sends to it, and an agent's notices are sent in order. A process that is killed
-//! after sending and before recording sends again: each notice arrives at least once.
+//! A hook is leased, so that one process sends to it, and an agent's notices are sent in order. A process that is
+//! killed after sending and before recording sends again: each notice arrives at least once.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -32,8 +32,8 @@ use crate::visibility::caller::Caller;
 
 /// Deliveries that are sent to a hook at the same time, each about another agent.
 const CHUNK: u64 = 8;
-/// The duration of a lease, renewed with each chunk, which a slow receiver takes ten seconds for. At a slow pace of its
-/// host a chunk takes longer; what another process sends meanwhile arrives twice.
+/// The duration of a lease, renewed with each chunk, which a slow receiver takes ten seconds for. At a slow pace of
+/// its host a chunk takes longer; what another process sends meanwhile arrives twice.
 const LEASE_DURATION: i64 = 30 * SECOND;
 /// How long a delivery is tried.
 pub const MAX_RETRY_TIME: i64 = 3 * DAY;
@@ -195,8 +195,8 @@ fn judge_sight(
     }
 }
 
-/// What a replayed notice about sight says if the receiver knows all: what is true now. One that was not replayed has a
-/// slot, and nothing to tell.
+/// What a replayed notice about sight says if the receiver knows all: what is true now. One that was not replayed has
+/// a slot, and nothing to tell.
 fn replayed_kind(row: &hook_delivery::Model, seen: Option<&AgentFacts>) -> Option<NoticeKind> {
     if row.slot.is_some() {
         return None;
@@ -466,8 +466,8 @@ impl AttemptSummary {
         }
     }
 
-    /// Updates a hook; returns whether its receiver takes messages. One that takes none is left alone for a while, with
-    /// all that waits; a single message that it refuses delays no other.
+    /// Updates a hook; returns whether its receiver takes messages. One that takes none is left alone for a while,
+    /// with all that waits; a single message that it refuses delays no other.
     fn apply(self, row: &mut hook::Model, now: Timestamp, entropy: &dyn Entropy) -> bool {
         if self.has_success {
             row.failures = 0;

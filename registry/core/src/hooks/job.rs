@@ -82,8 +82,8 @@ async fn run_deliveries(context: Arc<AppContext>, cancel: CancellationToken) {
     running.join_all().await;
 }
 
-/// Sends what is due to one hook, and gives its lease back. What is sent while the process stops and is not recorded is
-/// sent again.
+/// Sends what is due to one hook, and gives its lease back. What is sent while the process stops and is not recorded
+/// is sent again.
 async fn run_hook(context: Arc<AppContext>, cancel: CancellationToken, leased: hook::Model) {
     let outcome = tokio::select! {
         biased;

@@ -1,5 +1,5 @@
-//! Queues deliveries: by the events that the index of this process has applied, and by comparing all agents with what a
-//! receiver knows, where more may have changed than events say.
+//! Queues deliveries: by the events that the index of this process has applied, and by comparing all agents with what
+//! a receiver knows, where more may have changed than events say.
 //!
 //! Of several processes one queues at a time: the position in the events is a setting, and what was found is written
 //! only if the position is still the same.
@@ -189,9 +189,9 @@ fn event_notice(row: &event::Model, data: &Value) -> Option<NoticeKind> {
     }
 }
 
-/// Whether a notice of a single event is for a caller: those about reviews for curators, the others for the account that
-/// is responsible for the agent. Filters by collection and search select agents that the account finds, which agents on
-/// hold are not, so hooks with one get no such notice.
+/// Whether a notice of a single event is for a caller: those about reviews for curators, the others for the account
+/// that is responsible for the agent. Filters by collection and search select agents that the account finds, which
+/// agents on hold are not, so hooks with one get no such notice.
 pub fn is_notice_for(
     caller: &Caller,
     filter: &HookFilter,

@@ -89,8 +89,8 @@ pub async fn load_agent_facts(
     Ok(facts)
 }
 
-/// How an agent differs from what the receiver of a hook knows; `None` if there is nothing to tell. `seen` are the facts
-/// of an agent that matches.
+/// How an agent differs from what the receiver of a hook knows; `None` if there is nothing to tell. `seen` are the
+/// facts of an agent that matches.
 pub fn compare_sight(
     known: Option<&hook_agent::Model>,
     seen: Option<&AgentFacts>,

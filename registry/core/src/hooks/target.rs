@@ -1,5 +1,5 @@
-//! The target of a hook: its URL and the keys that sign its deliveries, sealed for the hook, so that the database alone
-//! reveals neither.
+//! The target of a hook: its URL and the keys that sign its deliveries, sealed for the hook, so that the database
+//! alone reveals neither.
 
 use a2a_registry_domain::identifiers::Entropy;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
