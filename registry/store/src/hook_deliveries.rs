@@ -138,14 +138,14 @@ impl WriteTransaction {
             DeliveryOutcome::Failed {
                 status,
                 error,
-                due_at: Some(due_at),
+                due_at: due_at @ Some(_),
             } => {
                 let again = hook_delivery::ActiveModel {
                     attempts: Set(attempts),
                     first_attempt_at: Set(first_attempt_at),
                     status: Set(*status),
                     error: Set(Some(error.clone())),
-                    due_at: Set(Some(*due_at)),
+                    due_at: Set(*due_at),
                     ..Default::default()
                 };
                 let update = hook_delivery::Entity::update_many().set(again);
@@ -179,6 +179,16 @@ impl WriteTransaction {
         if update.exec(self.connection()).await?.rows_affected > 0 {
             return Ok(());
         }
+        self.repeat_hook_delivery(unchanged, (now, new_message_id))
+            .await
+    }
+
+    /// Has a delivery sent under another identifier, for the event that was queued under it.
+    async fn repeat_hook_delivery(
+        &self,
+        delivery: Condition,
+        (now, new_message_id): (i64, Uuid),
+    ) -> Result<(), StoreError> {
         let next = hook_delivery::ActiveModel {
             message_id: Set(new_message_id),
             attempts: Set(0),
@@ -187,7 +197,7 @@ impl WriteTransaction {
             ..Default::default()
         };
         let update = hook_delivery::Entity::update_many().set(next);
-        self.update_rows(update.filter(unchanged)).await
+        self.update_rows(update.filter(delivery)).await
     }
 
     /// When the next delivery of a hook is due.

@@ -293,7 +293,7 @@ impl SentMessage {
         }
     }
 
-    const fn unsent(error: String) -> Self {
+    fn unsent(error: String) -> Self {
         Self {
             status: None,
             error: Some(error),

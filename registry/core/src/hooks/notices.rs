@@ -227,6 +227,11 @@ pub fn tells_of_sight(filter: &HookFilter) -> bool {
     of_sight.any(|kind| filter.includes_kind(*kind))
 }
 
+/// The last event of each agent.
+type LastEvents<'e> = HashMap<Uuid, &'e event::Model>;
+/// Events that tell something by themselves, each with what it tells and the agent.
+type SingleEvents<'e> = Vec<(&'e event::Model, NoticeKind, Uuid)>;
+
 /// What is found before it is written in one transaction.
 struct NoticeBatch<'a> {
     context: &'a AppContext,
@@ -238,6 +243,8 @@ struct NoticeBatch<'a> {
     forgotten: Vec<(Uuid, Uuid)>,
     to_compare: BTreeSet<ComparedHooks>,
     compared: Option<Uuid>,
+    /// Hooks and agents that were compared already: each is written once.
+    seen: HashSet<(Uuid, Uuid)>,
 }
 
 impl<'a> NoticeBatch<'a> {
@@ -251,6 +258,7 @@ impl<'a> NoticeBatch<'a> {
             forgotten: Vec::new(),
             to_compare: BTreeSet::new(),
             compared: None,
+            seen: HashSet::new(),
         }
     }
 
@@ -267,9 +275,9 @@ impl<'a> NoticeBatch<'a> {
         Ok(caller)
     }
 
-    /// Adds what these events tell each hook.
-    async fn add_events(&mut self, rows: &[event::Model]) -> Result<()> {
-        let mut last_events: HashMap<Uuid, &event::Model> = HashMap::new();
+    /// The last event of each agent, and what single events tell; notes the hooks for which events name no agents.
+    fn read_events<'e>(&mut self, rows: &'e [event::Model]) -> (LastEvents<'e>, SingleEvents<'e>) {
+        let mut last_events = HashMap::new();
         let mut single_events = Vec::new();
         for row in rows {
             let data: Value = serde_json::from_str(&row.data).unwrap_or_default();
@@ -284,6 +292,12 @@ impl<'a> NoticeBatch<'a> {
             let compared = kind.and_then(|kind| compared_hooks(kind, &row.subject));
             self.to_compare.extend(compared);
         }
+        (last_events, single_events)
+    }
+
+    /// Adds what these events tell each hook.
+    async fn add_events(&mut self, rows: &[event::Model]) -> Result<()> {
+        let (last_events, single_events) = self.read_events(rows);
         let agents: Vec<Uuid> = last_events.keys().copied().collect();
         if agents.is_empty() {
             return Ok(());
@@ -383,6 +397,9 @@ impl<'a> NoticeBatch<'a> {
         let Some(kind) = compare_sight(known, seen) else {
             return;
         };
+        if !self.seen.insert((row.id, agent)) {
+            return;
+        }
         if filter.includes_kind(kind) {
             let slot = Some(format!("{}:{agent}", row.id));
             self.add_delivery(row, kind, (agent, agent.to_string()), event, slot);

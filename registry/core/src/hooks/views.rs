@@ -73,10 +73,12 @@ pub async fn load_hook_view(context: &AppContext, row: hook::Model) -> Result<Ho
 }
 
 async fn hook_view(context: &AppContext, row: hook::Model, account: String) -> Result<Hook> {
-    let count = async |state| hook_delivery_count(&context.store, row.id, state).await;
+    let store = &context.store;
+    let waiting = hook_delivery_count(store, row.id, DeliveryState::Waiting).await?;
+    let dead = hook_delivery_count(store, row.id, DeliveryState::Dead).await?;
     Ok(Hook {
-        waiting: count(DeliveryState::Waiting).await?,
-        dead: count(DeliveryState::Dead).await?,
+        waiting,
+        dead,
         id: row.id,
         account,
         format: row.format.0.clone(),
