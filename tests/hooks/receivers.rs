@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+use crate::support::api::ApiResponse;
 use crate::support::cards::card_json;
 use crate::support::database::Database;
 use crate::support::http_client;
@@ -79,6 +81,12 @@ async fn create_hook(registry: &ServingRegistry, receiver: &Receiver) -> Value {
     made
 }
 
+/// A POST without a body as the admin.
+async fn post(registry: &ServingRegistry, path: &str) -> Value {
+    let request = registry.admin_request(Method::POST, path);
+    ApiResponse::send(request).await.expect_status(200)
+}
+
 fn keys(made: &Value) -> Value {
     json!({"secret": made["secret"], "public_key": made["public_key"]})
 }
@@ -90,15 +98,14 @@ async fn third_party_libraries_verify_and_read_every_message() {
     let made = create_hook(&registry, &receiver).await;
     receiver.set("/keys", &json!([keys(&made)])).await;
     let hook = format!("/v1/hooks/{}", made["id"].as_str().unwrap());
-    let test = registry.post_as_admin(&format!("{hook}:test"), &json!({}));
-    assert_eq!(test.await.expect_status(200)["delivered"], true);
+    let test = post(&registry, &format!("{hook}:test")).await;
+    assert_eq!(test["delivered"], true, "{test}");
     let origin = Origin::start();
     origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "echo")));
     let agent = registry.publish(&origin.url("/a.json")).await;
     receiver.wait_for("agent.appeared", &agent).await;
     // During the overlap of a rotation both sets of keys verify.
-    let rotated = registry.post_as_admin(&format!("{hook}:rotate"), &json!({}));
-    let rotated = rotated.await.expect_status(200);
+    let rotated = post(&registry, &format!("{hook}:rotate")).await;
     let both = json!([keys(&made), keys(&rotated)]);
     receiver.set("/keys", &both).await;
     origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "other")));

@@ -280,7 +280,7 @@ mod tests {
             }
             bounded += 1;
         }
-        assert_eq!(bounded, 44, "keys with bounds");
+        assert_eq!(bounded, 45, "keys with bounds");
     }
 
     #[test]
