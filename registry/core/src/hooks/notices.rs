@@ -541,15 +541,15 @@ mod tests {
     #[test]
     fn only_events_that_somebody_acts_on_are_told() {
         let silent = json!({"state": "does_not_answer"});
-        let of_endpoint = |data| told(EventKind::AgentEndpoint, data);
+        let of_endpoint = |data: &Value| told(EventKind::AgentEndpoint, data);
         assert_eq!(of_endpoint(&silent), Some(NoticeKind::AgentSilent));
         assert_eq!(of_endpoint(&json!({"state": "answers"})), None);
-        let of_liveness = |data| told(EventKind::AgentLiveness, data);
+        let of_liveness = |data: &Value| told(EventKind::AgentLiveness, data);
         let stale = json!({"state": "stale"});
         assert_eq!(of_liveness(&stale), Some(NoticeKind::CardUnreadable));
         assert_eq!(of_liveness(&json!({"state": "fresh"})), None);
         assert_eq!(of_liveness(&json!({})), None);
-        let of_review = |data| told(EventKind::ReviewOpened, data);
+        let of_review = |data: &Value| told(EventKind::ReviewOpened, data);
         assert_eq!(of_review(&json!({})), Some(NoticeKind::ReviewWaits));
         let ending = json!({"kind": "recertification"});
         assert_eq!(of_review(&ending), Some(NoticeKind::ApprovalEnds));

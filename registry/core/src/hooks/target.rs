@@ -159,7 +159,7 @@ pub fn require_hook_key(context: &AppContext) -> Result<&Sealer> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
 
     use a2a_registry_domain::identifiers::SystemEntropy;
     use ring::signature::{ED25519, UnparsedPublicKey};

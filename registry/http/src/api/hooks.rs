@@ -42,6 +42,7 @@ pub struct HookQuery {
 pub struct DeliveryQuery {
     /// Only deliveries in this state.
     #[param(inline)]
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     state: Option<DeliveryState>,
     /// Entries on the page, at most 100; by default 20.
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
