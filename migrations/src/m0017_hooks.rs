@@ -14,7 +14,7 @@ pub(crate) fn hook_migration_tables() -> Vec<NewTable> {
             .column(text("state"))
             .column(text("filter"))
             .column(text("sealed"))
-            .column(boolean("compare_all"))
+            .column(big_integer_null("compare_requested_at"))
             .column(big_integer("created_at"))
             .column(big_integer_null("due_at"))
             .column(big_integer("not_before"))

@@ -5,7 +5,7 @@ use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{NewSavedSearch, SavedSearch, SavedSearchList};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind, Result};
-use a2a_registry_core::hooks::actions::{note_changed_search, require_unused_search};
+use a2a_registry_core::hooks::actions::require_unused_search;
 use a2a_registry_core::name_rules::check_name;
 use a2a_registry_core::search::collection_scope::CollectionScope;
 use a2a_registry_core::search::query::{build_search_request, resolve_search_mode};
@@ -57,7 +57,10 @@ pub async fn saved_search_put(
         created_at: same.map_or(now.0, |row| row.created_at),
     };
     write.upsert_saved_search(row.clone()).await?;
-    note_changed_search(&write, account.id).await?;
+    // Hooks are told what the change of the search changes.
+    write
+        .request_hook_comparison(Some(account.id), now.0)
+        .await?;
     write.commit().await?;
     Ok(saved_search_view(row))
 }

@@ -157,10 +157,14 @@ impl WriteTransaction {
     }
 
     /// Has all agents compared with what receivers know: for the hooks of one account, or for all.
-    pub async fn request_hook_comparison(&self, account: Option<Uuid>) -> Result<(), StoreError> {
+    pub async fn request_hook_comparison(
+        &self,
+        account: Option<Uuid>,
+        now: i64,
+    ) -> Result<(), StoreError> {
         let update = hook::Entity::update_many()
             .set(hook::ActiveModel {
-                compare_all: Set(true),
+                compare_requested_at: Set(Some(now)),
                 ..Default::default()
             })
             .filter(hook::Column::State.eq(HookState::Active.as_str()))

@@ -7,10 +7,10 @@ use a2a_registry_domain::hook::{HookFormat, HookState};
 use a2a_registry_domain::identifiers::new_uuid;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::SECOND;
+use a2a_registry_store::Executor;
 use a2a_registry_store::entity::hook;
 use a2a_registry_store::hooks::{hook_count, hook_page};
 use a2a_registry_store::saved_searches::saved_searches_by_account;
-use a2a_registry_store::{Executor, WriteTransaction};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -62,7 +62,7 @@ pub async fn hook_create(
         state: HookState::Unconfirmed.into(),
         filter: filter_text(&new.filter)?,
         sealed: target.seal(sealer, id, entropy)?,
-        compare_all: false,
+        compare_requested_at: None,
         created_at: now.0,
         due_at: None,
         not_before: now.plus_micros(CHALLENGE_PAUSE).0,
@@ -262,7 +262,7 @@ async fn activate_hook(context: &AppContext, caller: &Caller, id: Uuid) -> Resul
     row.not_before = context.now().0;
     row.last_error = None;
     // What has changed since the agents were selected is noticed by a comparison.
-    row.compare_all = true;
+    row.compare_requested_at = Some(context.now().0);
     write.update_hook(row).await?;
     let known = facts
         .iter()
@@ -424,9 +424,4 @@ pub async fn require_unused_search(db: &impl Executor, account: Uuid, search: Uu
             row.name
         ))),
     }
-}
-
-/// Has the agents of an account's hooks compared, because one of its saved searches has changed.
-pub async fn note_changed_search(write: &WriteTransaction, account: Uuid) -> Result<()> {
-    Ok(write.request_hook_comparison(Some(account)).await?)
 }

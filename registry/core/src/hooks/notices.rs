@@ -117,7 +117,10 @@ async fn find_hook_to_compare<'a>(
     context: &AppContext,
     hooks: &'a [hook::Model],
 ) -> Result<Option<&'a hook::Model>> {
-    for row in hooks.iter().filter(|row| row.compare_all) {
+    for row in hooks
+        .iter()
+        .filter(|row| row.compare_requested_at.is_some())
+    {
         let waiting = hook_delivery_count(&context.store, row.id, DeliveryState::Waiting).await?;
         // At most all that its receiver knows has disappeared, and as many others have appeared.
         if waiting + 2 * MAX_KNOWN_AGENTS <= MAX_WAITING_DELIVERIES {
@@ -242,7 +245,8 @@ struct NoticeBatch<'a> {
     known: Vec<hook_agent::Model>,
     forgotten: Vec<(Uuid, Uuid)>,
     to_compare: BTreeSet<ComparedHooks>,
-    compared: Option<Uuid>,
+    /// The hook whose agents were compared, and since when that was asked for.
+    compared: Option<(Uuid, Option<i64>)>,
     /// Hooks and agents that were compared already: each is written once.
     seen: HashSet<(Uuid, Uuid)>,
 }
@@ -348,7 +352,7 @@ impl<'a> NoticeBatch<'a> {
 
     /// Compares all agents that match with what the receiver of a hook knows.
     async fn compare_all_agents(&mut self, row: &hook::Model, seq: i64) -> Result<()> {
-        self.compared = Some(row.id);
+        self.compared = Some((row.id, row.compare_requested_at));
         let Some(filter) = parse_hook_filter(row).filter(tells_of_sight) else {
             return Ok(());
         };
@@ -453,16 +457,24 @@ impl<'a> NoticeBatch<'a> {
                 ComparedHooks::All => None,
                 ComparedHooks::OfAccount(account) => Some(*account),
             };
-            write.request_hook_comparison(account).await?;
+            write
+                .request_hook_comparison(account, context.now().0)
+                .await?;
         }
         // In a fixed order, so that processes that write for the same hooks do not deadlock.
         let mut changed: BTreeSet<Uuid> = full.clone();
-        changed.extend(self.compared);
+        changed.extend(self.compared.map(|(id, _)| id));
         for id in changed {
-            if let Some(mut row) = write.lock_hook(id).await? {
-                row.compare_all = full.contains(&id);
-                write.update_hook(row).await?;
+            let Some(mut row) = write.lock_hook(id).await? else {
+                continue;
+            };
+            if full.contains(&id) {
+                row.compare_requested_at = Some(context.now().0);
+            } else if self.compared == Some((id, row.compare_requested_at)) {
+                // Nothing has asked for another comparison since.
+                row.compare_requested_at = None;
             }
+            write.update_hook(row).await?;
         }
         write
             .queue_hook_deliveries(self.deliveries, context.now().0)

@@ -70,7 +70,8 @@ pub async fn watch_agent(context: &AppContext, caller: &Caller, agent: &str) -> 
         write.upsert_agent_watch(row).await?;
         write.upsert_hook_agents(known).await?;
         // What has changed since the facts were read is noticed by a comparison.
-        write.request_hook_comparison(Some(account.id)).await?;
+        let now = context.now().0;
+        write.request_hook_comparison(Some(account.id), now).await?;
     }
     write.commit().await?;
     watch_list(context, caller).await

@@ -15,8 +15,9 @@ pub mod hook {
         pub filter: String,
         /// Its URL, secrets and challenge, sealed for this hook.
         pub sealed: String,
-        /// Whether all agents must be compared with what the receiver knows: more may have changed than events say.
-        pub compare_all: bool,
+        /// Since when all agents must be compared with what the receiver knows, because more may have changed than
+        /// events say; null if nothing has.
+        pub compare_requested_at: Option<i64>,
         pub created_at: i64,
         /// When the first of its deliveries is due; null if none waits.
         pub due_at: Option<i64>,
