@@ -102,13 +102,7 @@ impl WriteTransaction {
         let mut hooks: Vec<Uuid> = rows.iter().map(|row| row.hook_id).collect();
         hooks.sort_unstable();
         hooks.dedup();
-        let conflict = OnConflict::column(C::Slot).update_column(C::Seq).to_owned();
-        let rows = rows.into_iter().map(|row| {
-            without_id(row, |active: &mut hook_delivery::ActiveModel| {
-                active.id = unset_id()
-            })
-        });
-        self.insert_rows(rows, Some(conflict)).await?;
+        // Hooks are locked before deliveries, as by the processes that send.
         for some in hooks.chunks(1_000) {
             let update = hook::Entity::update_many()
                 .set(hook::ActiveModel {
@@ -118,6 +112,13 @@ impl WriteTransaction {
                 .filter(hook::Column::Id.is_in(some.iter().copied()));
             self.update_rows(update).await?;
         }
+        let conflict = OnConflict::column(C::Slot).update_column(C::Seq).to_owned();
+        let rows = rows.into_iter().map(|row| {
+            without_id(row, |active: &mut hook_delivery::ActiveModel| {
+                active.id = unset_id()
+            })
+        });
+        self.insert_rows(rows, Some(conflict)).await?;
         Ok(())
     }
 

@@ -470,7 +470,9 @@ impl<'a> NoticeBatch<'a> {
             };
             if full.contains(&id) {
                 row.compare_requested_at = Some(context.now().0);
-            } else if self.compared == Some((id, row.compare_requested_at)) {
+            } else if self.to_compare.is_empty()
+                && self.compared == Some((id, row.compare_requested_at))
+            {
                 // Nothing has asked for another comparison since.
                 row.compare_requested_at = None;
             }

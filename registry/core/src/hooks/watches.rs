@@ -68,10 +68,10 @@ pub async fn watch_agent(context: &AppContext, caller: &Caller, agent: &str) -> 
             created_at: context.now().0,
         };
         write.upsert_agent_watch(row).await?;
-        write.upsert_hook_agents(known).await?;
         // What has changed since the facts were read is noticed by a comparison.
         let now = context.now().0;
         write.request_hook_comparison(Some(account.id), now).await?;
+        write.upsert_hook_agents(known).await?;
     }
     write.commit().await?;
     watch_list(context, caller).await
