@@ -19,7 +19,7 @@ use a2a_registry_core::decision_log::{
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::error::{AppError, ErrorKind};
-use a2a_registry_core::events::list::event_list;
+use a2a_registry_core::events::list::{EventListQuery, event_list};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::policies::access_decision::decide_access;
 use a2a_registry_core::policies::subject_decisions::{MAX_QUESTIONS, decide_batch};
@@ -616,7 +616,13 @@ async fn an_owner_learns_from_whom_its_agent_is_hidden(url: &str) {
             page_size: Some(100),
             page_token: None,
         };
-        let list = event_list(&registry.app, &registry.admin, None, &page).await;
+        let list = event_list(
+            &registry.app,
+            &registry.admin,
+            &EventListQuery::default(),
+            &page,
+        )
+        .await;
         let list = list.unwrap().events.into_iter();
         let found = list.filter(|event| event.subject == id);
         let found = found.map(|event| event.kind.to_string());

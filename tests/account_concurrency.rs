@@ -15,7 +15,8 @@ use a2a_registry_core::accounts::groups::{group_list, group_put, group_show};
 use a2a_registry_core::accounts::identity::resolve_subject_account;
 use a2a_registry_core::accounts::tokens::{token_create, token_revoke};
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::events::list::{event_list, load_events_after};
+use a2a_registry_core::events::filter::EventFilter;
+use a2a_registry_core::events::list::{EventListQuery, event_list, load_events_after};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::providers::{AccountGrant, TokenSubject};
@@ -282,12 +283,18 @@ async fn events_about_people_tell_what_the_reader_may_read(url: &str) {
     for (name, is_told) in [("ann", false), ("olga", true)] {
         let secret = create_token(&registry, name).await.unwrap();
         let reader = authenticate_token(&registry.app, &secret).await.unwrap();
-        let listed = event_list(&registry.app, &reader, None, &PageRequest::default())
-            .await
-            .unwrap();
-        let streamed = load_events_after(&registry.app, &reader, &mut 0, 100)
-            .await
-            .unwrap();
+        let listed = event_list(
+            &registry.app,
+            &reader,
+            &EventListQuery::default(),
+            &PageRequest::default(),
+        )
+        .await
+        .unwrap();
+        let streamed =
+            load_events_after(&registry.app, &reader, &EventFilter::default(), &mut 0, 100)
+                .await
+                .unwrap();
         for events in [&listed.events, &streamed] {
             let changed = events.iter().find(|event| event.subject == "secret");
             let told = &changed.unwrap().data;

@@ -7,6 +7,7 @@ use a2a_registry_core::accounts::authentication::{authenticate_session, authenti
 use a2a_registry_core::accounts::identity::resolve_subject_account;
 use a2a_registry_core::accounts::tokens::{token_create, token_list};
 use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::events::filter::EventFilter;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::precondition::IfMatch;
@@ -102,9 +103,15 @@ impl IssuedCredentials {
 
 /// The kinds of the events about accounts, oldest first.
 async fn account_event_kinds(registry: &InProcessRegistry) -> Vec<String> {
-    let events = load_events_after(&registry.app, &registry.admin, &mut 0, 1_000)
-        .await
-        .unwrap();
+    let events = load_events_after(
+        &registry.app,
+        &registry.admin,
+        &EventFilter::default(),
+        &mut 0,
+        1_000,
+    )
+    .await
+    .unwrap();
     let kinds = events.iter().map(|event| event.kind.to_string());
     kinds.filter(|kind| kind.starts_with("account.")).collect()
 }

@@ -1,6 +1,7 @@
 //! The HTTP contract, tested from outside: the document, authorisation, problem documents, caching, CORS.
 
 mod authorisation;
+mod authorisation_table;
 mod conformance;
 mod fuzzed;
 mod generated;

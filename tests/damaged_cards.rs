@@ -4,6 +4,7 @@ use a2a_registry_core::agents::cards::{convert_agent_card, load_agent_card};
 use a2a_registry_core::agents::diff::{VersionDiffQuery, agent_diff};
 use a2a_registry_core::crawl::derivation::rederive_version_page;
 use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::events::filter::EventFilter;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::health::damaged_cards::report_damaged_cards;
 use a2a_registry_core::health::readiness::check_readiness;
@@ -85,9 +86,15 @@ async fn failures(stage: &InProcessRegistry, agent: Uuid, digest: &str) -> Vec<O
 
 /// The versions that events report as damaged.
 async fn reported_versions(stage: &InProcessRegistry) -> Vec<String> {
-    let events = load_events_after(&stage.app, &stage.admin, &mut 0, 1000)
-        .await
-        .unwrap();
+    let events = load_events_after(
+        &stage.app,
+        &stage.admin,
+        &EventFilter::default(),
+        &mut 0,
+        1000,
+    )
+    .await
+    .unwrap();
     events
         .into_iter()
         .filter(|event| event.kind == EventKind::AgentDamagedCard)

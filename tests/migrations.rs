@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
     a2a_task, access_decision, account, account_group, agent, agent_report, agent_vectors,
-    break_glass, card_body, challenge, collection, decision, domain, dry_run_change,
+    agent_watch, break_glass, card_body, challenge, collection, decision, domain, dry_run_change,
     embedding_model, endpoint_check, endpoint_day, endpoint_host, endpoint_permission,
-    enrolled_key, event, feed, fetch_attempt, group_member, hidden_agent, hold, identity,
-    owner_fingerprint, pace, peer_candidate, policy_preview, policy_replica, policy_set, proof,
-    proof_check, review, review_approval, review_comment, saved_search, schema_compatibility,
-    session, setting, source, source_credential, source_day, source_registrant, token,
-    used_sign_in_attempt, version, version_source, waiver,
+    enrolled_key, event, feed, fetch_attempt, group_member, hidden_agent, hold, hook, hook_agent,
+    hook_delivery, identity, owner_fingerprint, pace, peer_candidate, policy_preview,
+    policy_replica, policy_set, proof, proof_check, review, review_approval, review_comment,
+    saved_search, schema_compatibility, session, setting, source, source_credential, source_day,
+    source_registrant, token, used_sign_in_attempt, version, version_source, waiver,
 };
 use a2a_registry_store::{Executor as _, Store};
 use futures::future::join_all;
@@ -321,6 +321,10 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<dry_run_change::Entity>(&connection, &mut tables).await;
     entity::<access_decision::Entity>(&connection, &mut tables).await;
     entity::<hidden_agent::Entity>(&connection, &mut tables).await;
+    entity::<hook::Entity>(&connection, &mut tables).await;
+    entity::<hook_agent::Entity>(&connection, &mut tables).await;
+    entity::<hook_delivery::Entity>(&connection, &mut tables).await;
+    entity::<agent_watch::Entity>(&connection, &mut tables).await;
     entity::<event::Entity>(&connection, &mut tables).await;
     entity::<embedding_model::Entity>(&connection, &mut tables).await;
     entity::<agent_vectors::Entity>(&connection, &mut tables).await;

@@ -372,6 +372,7 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("reference", "/docs/"),
         ("sign-in", "/sign-in"),
         ("account", "/account"),
+        ("hooks", "/account/hooks"),
         ("register-signed-in", "/register"),
         ("reviews", "/reviews"),
         ("review", review.as_str()),

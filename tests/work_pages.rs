@@ -290,6 +290,7 @@ async fn an_auditor_finds_who_approved_what_and_keeps_it_as_a_file() {
         ("kind=nothing", 400_u16),
         ("since=now", 400),
         ("order=1", 400),
+        ("search=mine", 400),
     ] {
         let refused = registry.get_as_admin(&format!("/v1/events?{filter}")).await;
         assert_eq!(refused.status, status, "{filter}");

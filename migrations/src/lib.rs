@@ -25,6 +25,7 @@ mod m0013_source_credentials;
 mod m0014_endpoint_checks;
 mod m0015_policy_work;
 mod m0016_access_decisions;
+mod m0017_hooks;
 mod new_table;
 
 pub use compatible_migration::CompatibleMigration;
@@ -89,6 +90,13 @@ impl MigratorTrait for Migrator {
                 migration: create_tables_migration(
                     "m0016_access_decisions",
                     m0016_access_decisions::access_decision_migration_tables,
+                ),
+                min_version: "0.1.0",
+            }),
+            Box::new(CompatibleMigration {
+                migration: create_tables_migration(
+                    "m0017_hooks",
+                    m0017_hooks::hook_migration_tables,
                 ),
                 min_version: "0.1.0",
             }),

@@ -12,6 +12,8 @@ use a2a_registry_http::routes::openapi::operations::{
 use sea_orm::{ConnectionTrait as _, Database};
 use serde_json::{Value, json};
 
+use super::authorisation_table::ExpectedResponse::{Clash, Do, Missing, Not, SignIn};
+use super::authorisation_table::{ExpectedResponse, TABLE};
 use super::{filled, method};
 use crate::support::api::ApiResponse;
 use crate::support::cards::card_json;
@@ -23,25 +25,9 @@ use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 /// The account that owns targets.
 const OWNER: &str = "owner";
 
-/// The expected response to a caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExpectedResponse {
-    /// 2xx: done.
-    Do,
-    /// 401: a token is needed.
-    SignIn,
-    /// 403: another role or scope is needed.
-    Not,
-    /// 409: permitted, but impossible for this target.
-    Clash,
-    /// 404: it belongs to another account.
-    Missing,
-}
-use ExpectedResponse::{Clash, Do, Missing, Not, SignIn};
-
 /// A caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CallerKind {
+pub(super) enum CallerKind {
     Nobody,
     Reader,
     /// A publisher whose the target is not.
@@ -61,7 +47,7 @@ enum CallerKind {
 }
 
 /// Every caller, in the order of the columns.
-const CALLERS: [CallerKind; 10] = [
+pub(super) const CALLERS: [CallerKind; 10] = [
     CallerKind::Nobody,
     CallerKind::Reader,
     CallerKind::Stranger,
@@ -74,204 +60,6 @@ const CALLERS: [CallerKind; 10] = [
     CallerKind::Bootstrap,
 ];
 
-/// One column for each of [`CALLERS`].
-type ExpectedResponses = [ExpectedResponse; CALLERS.len()];
-
-const ANYONE: ExpectedResponses = [Do; CALLERS.len()];
-const ASKERS: ExpectedResponses = [Do, Not, Do, Do, Do, Not, Not, Not, Do, Do];
-const ACCOUNTS: ExpectedResponses = [SignIn, Do, Do, Do, Do, Do, Do, Not, Do, Do];
-const PUBLISHERS: ExpectedResponses = [SignIn, Not, Do, Do, Do, Not, Not, Not, Do, Do];
-const OWNERS: ExpectedResponses = [SignIn, Not, Not, Do, Do, Not, Not, Not, Do, Do];
-const SEEING: ExpectedResponses = [SignIn, Not, Not, Not, Do, Do, Do, Not, Do, Do];
-const DECIDERS: ExpectedResponses = [SignIn, Not, Not, Not, Do, Not, Do, Do, Do, Do];
-const CURATORS: ExpectedResponses = [SignIn, Not, Not, Not, Do, Not, Not, Not, Do, Do];
-const APPROVERS: ExpectedResponses = [SignIn, Not, Not, Not, Do, Not, Not, Not, Not, Do];
-const PEOPLE: ExpectedResponses = [SignIn, Not, Not, Not, Not, Not, Do, Not, Do, Do];
-const ADMINS: ExpectedResponses = [SignIn, Not, Not, Not, Not, Not, Not, Not, Do, Do];
-/// Any account may ask for what none of them has.
-const NOTHING: ExpectedResponses = [
-    SignIn, Missing, Missing, Missing, Missing, Missing, Missing, Not, Missing, Missing,
-];
-
-/// What each may do.
-const TABLE: &[(&str, ExpectedResponses)] = &[
-    ("own_card", ANYONE),
-    ("own_card_0_2", ANYONE),
-    ("own_keys", ANYONE),
-    ("agent_search", ANYONE),
-    ("agent_suggest", ANYONE),
-    ("agent_lookup", ANYONE),
-    ("agent_show", ANYONE),
-    ("agent_card", ANYONE),
-    ("agent_card_well_known", ANYONE),
-    ("agent_card_well_known_0_2", ANYONE),
-    ("agent_card_as_well_known", ANYONE),
-    ("agent_card_as_well_known_0_2", ANYONE),
-    ("agent_versions", ANYONE),
-    ("agent_diff", ANYONE),
-    ("agent_findings", ANYONE),
-    ("agent_endpoint", ANYONE),
-    ("agent_similar", ANYONE),
-    ("agent_suspend", CURATORS),
-    ("agent_recertify", CURATORS),
-    ("agent_resume", CURATORS),
-    ("agent_deprecate", OWNERS),
-    ("agent_undeprecate", OWNERS),
-    ("agent_retire", OWNERS),
-    ("agent_patch", OWNERS),
-    ("card_lint", ANYONE),
-    ("domain_register", PUBLISHERS),
-    // Each registration has a result of its own.
-    ("domain_register_all", PUBLISHERS),
-    ("domain_list", ACCOUNTS),
-    ("domain_show", ANYONE),
-    ("domain_recrawl", ASKERS),
-    ("domain_vouch", ADMINS),
-    ("owner_vouch_set", ADMINS),
-    ("owner_vouch_end", ADMINS),
-    ("endpoint_vouch_set", ADMINS),
-    ("endpoint_vouch_end", ADMINS),
-    // An address on loopback has no name to prove.
-    (
-        "domain_verify",
-        [
-            SignIn, Not, Clash, Clash, Clash, Not, Not, Not, Clash, Clash,
-        ],
-    ),
-    ("domain_transfer", OWNERS),
-    ("domain_patch", OWNERS),
-    ("domain_new_generation", ADMINS),
-    ("domain_erase", ADMINS),
-    ("key_enrol", OWNERS),
-    ("key_withdraw", OWNERS),
-    ("domain_delete", OWNERS),
-    // The source is not served over https, and has no credential.
-    (
-        "source_credential_set",
-        [SignIn, Not, Not, Clash, Not, Not, Not, Not, Clash, Clash],
-    ),
-    (
-        "source_credential_remove",
-        [
-            SignIn, Not, Not, Missing, Not, Not, Not, Not, Missing, Missing,
-        ],
-    ),
-    // The admin has registered the source, and its agent is approved.
-    (
-        "source_withdraw",
-        [
-            SignIn, Not, Missing, Missing, Missing, Not, Not, Not, Missing, Clash,
-        ],
-    ),
-    ("review_list", ACCOUNTS),
-    // Of an agent that the admin has registered, or the owner.
-    (
-        "review_show",
-        [SignIn, Missing, Missing, Do, Do, Do, Do, Not, Do, Do],
-    ),
-    // Each decision has a result of its own.
-    ("review_decide_all", APPROVERS),
-    // Nobody has approved it yet.
-    (
-        "approval_withdraw",
-        [SignIn, Not, Not, Not, Clash, Not, Not, Not, Not, Clash],
-    ),
-    (
-        "comment_add",
-        [SignIn, Not, Missing, Do, Do, Not, Not, Not, Do, Do],
-    ),
-    ("review_patch", CURATORS),
-    ("agent_report", ANYONE),
-    ("me_waiting", ACCOUNTS),
-    ("me_seen", ACCOUNTS),
-    ("review_approve", APPROVERS),
-    // Only an admin who is a curator too, who may approve it anyway.
-    (
-        "review_break_glass",
-        [SignIn, Not, Not, Not, Not, Not, Not, Not, Not, Clash],
-    ),
-    ("review_reject", APPROVERS),
-    (
-        "event_list",
-        [SignIn, Not, Not, Not, Do, Not, Do, Not, Do, Do],
-    ),
-    ("peer_list", SEEING),
-    ("policies_show", SEEING),
-    ("policies_put", ADMINS),
-    ("policy_history", SEEING),
-    ("policy_decide", ANYONE),
-    ("policy_decide_batch", DECIDERS),
-    // It knows 403 alone for whatever is not allowed.
-    (
-        "gateway_decide",
-        [Not, Not, Not, Not, Do, Not, Do, Do, Do, Do],
-    ),
-    // There is none with that id.
-    ("decision_show", [Missing; CALLERS.len()]),
-    ("policies_preview", ADMINS),
-    ("policy_preview_start", ADMINS),
-    ("policy_preview_show", ADMINS),
-    ("policy_preview_cancel", ADMINS),
-    ("policies_test", SEEING),
-    ("policy_dry_run", SEEING),
-    ("waiver_list", ACCOUNTS),
-    ("waiver_grant", APPROVERS),
-    ("waiver_end", CURATORS),
-    ("reindex", ADMINS),
-    // Of another account.
-    ("token_create", ADMINS),
-    // A code that this registry has not issued.
-    ("login_exchange", [SignIn; CALLERS.len()]),
-    ("token_list", ACCOUNTS),
-    (
-        "token_revoke",
-        [
-            SignIn, Missing, Missing, Missing, Missing, Missing, Missing, Not, Do, Do,
-        ],
-    ),
-    ("session_list", ACCOUNTS),
-    // There is none with that id.
-    ("session_show", NOTHING),
-    ("session_revoke", NOTHING),
-    ("me", [SignIn, Do, Do, Do, Do, Do, Do, Do, Do, Do]),
-    ("account_list", PEOPLE),
-    ("account_create", ADMINS),
-    ("account_show", PEOPLE),
-    ("account_patch", ADMINS),
-    ("saved_search_list", ACCOUNTS),
-    ("saved_search_put", ACCOUNTS),
-    // Of the admin with the bootstrap token, who has saved it.
-    (
-        "saved_search_delete",
-        [
-            SignIn, Missing, Missing, Missing, Missing, Missing, Missing, Not, Missing, Do,
-        ],
-    ),
-    ("feed_renew", ACCOUNTS),
-    ("feed_revoke", ACCOUNTS),
-    ("ard_search", ANYONE),
-    ("ard_explore", ANYONE),
-    ("ard_list", ANYONE),
-    ("ard_retrieve", [Missing; CALLERS.len()]),
-    ("ard_collection_search", ANYONE),
-    ("ard_collection_explore", ANYONE),
-    ("ard_collection_list", ANYONE),
-    ("ard_collection_retrieve", [Missing; CALLERS.len()]),
-    ("ard_catalog", ANYONE),
-    ("ai_catalog", ANYONE),
-    ("collection_list", ANYONE),
-    ("collection_show", ANYONE),
-    ("collection_put", CURATORS),
-    ("collection_delete", CURATORS),
-    ("group_list", PEOPLE),
-    ("group_show", PEOPLE),
-    ("group_put", ADMINS),
-    ("group_delete", ADMINS),
-    ("livez", ANYONE),
-    ("readyz", ANYONE),
-    ("metrics", ANYONE),
-];
-
 /// Parameters of paths that name nothing.
 const UNKNOWN: &[(&str, &str)] = &[
     ("account", "missing"),
@@ -281,6 +69,7 @@ const UNKNOWN: &[(&str, &str)] = &[
     ("domain", "missing.example"),
     ("form", "1.0"),
     ("group", "missing"),
+    ("hook", NO_ID),
     ("identifier", "urn:air:nobody.example:agents:x"),
     ("kid", "missing"),
     ("policy", "missing"),
@@ -424,6 +213,8 @@ impl TargetFactory<'_> {
             parameters.push(("token", self.token_id().await));
         } else if operation.path.contains("{session}") {
             parameters.push(("session", NO_ID.to_owned()));
+        } else if operation.path.contains("{hook}") {
+            parameters.push(("hook", NO_ID.to_owned()));
         } else if operation.path.contains("{decision}") {
             parameters.push(("decision", NO_ID.to_owned()));
         } else if operation.path.contains("{group}") {
@@ -539,6 +330,13 @@ impl TargetFactory<'_> {
             }
             "account_patch" => body = Some(json!({"roles": ["publisher"]})),
             "group_put" => body = Some(json!({"members": ["curator"]})),
+            "hook_create" => {
+                let name = format!("hook{}", self.made.fetch_add(1, Ordering::Relaxed));
+                // Nobody answers there, so the hook is never confirmed.
+                body = Some(json!({"name": name, "url": "http://127.0.0.1:9/hook"}));
+            }
+            "hook_confirm" => body = Some(json!({"challenge": "a test"})),
+            "hook_replay" => body = Some(json!({})),
             "saved_search_put" => body = Some(json!({"name": "mine", "query": "tag=travel"})),
             "collection_put" => body = Some(json!({"filter": "tag:travel"})),
             "policies_put" | "policies_preview" | "policy_preview_start" => {
@@ -690,7 +488,9 @@ async fn caller_tokens(served: &ServingRegistry) -> Vec<Option<String>> {
 
 #[tokio::test]
 async fn every_operation_is_open_to_its_documented_roles() {
-    let served = RegistrySetup::new().start().await;
+    let hooks =
+        "[webhooks]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"";
+    let served = RegistrySetup::new().with_config_lines(hooks).start().await;
     let tokens = caller_tokens(&served).await;
     let owner = CALLERS
         .iter()

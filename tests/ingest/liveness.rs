@@ -5,6 +5,7 @@ use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::crawl::ingest::ingest_outcomes;
 use a2a_registry_core::crawl::job::lease_visits;
 use a2a_registry_core::domains::actions::domain_recrawl;
+use a2a_registry_core::events::filter::EventFilter;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_core::visits::leases::next_visit_due;
@@ -204,9 +205,15 @@ async fn the_better_source_counts(url: &str) {
         assert_eq!(registry.agent(DOMAIN).await.liveness, LivenessState::Fresh);
     }
     registry.catch_up().await;
-    let events = load_events_after(&registry.app, &registry.admin, &mut 0, 1000)
-        .await
-        .unwrap();
+    let events = load_events_after(
+        &registry.app,
+        &registry.admin,
+        &EventFilter::default(),
+        &mut 0,
+        1000,
+    )
+    .await
+    .unwrap();
     let flaps = events
         .iter()
         .filter(|event| event.kind.as_str() == "agent.liveness")
@@ -338,9 +345,15 @@ async fn repeated_requests_for_a_visit_are_one_event(url: &str) {
         .await;
     registry.advance(Duration::minutes(2));
     let request_events = async || {
-        let events = load_events_after(&registry.app, &registry.admin, &mut 0, 1000)
-            .await
-            .unwrap();
+        let events = load_events_after(
+            &registry.app,
+            &registry.admin,
+            &EventFilter::default(),
+            &mut 0,
+            1000,
+        )
+        .await
+        .unwrap();
         events
             .iter()
             .filter(|event| event.kind.as_str() == "domain.recrawl")

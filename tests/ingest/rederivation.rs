@@ -2,6 +2,7 @@
 
 use a2a_registry_core::config::Config;
 use a2a_registry_core::crawl::derivation::rederive_version_page;
+use a2a_registry_core::events::filter::EventFilter;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::event::EventKind;
@@ -19,9 +20,15 @@ use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
 
 async fn derived(registry: &InProcessRegistry) -> usize {
     registry.catch_up().await;
-    let events = load_events_after(&registry.app, &registry.admin, &mut 0, 1000)
-        .await
-        .unwrap();
+    let events = load_events_after(
+        &registry.app,
+        &registry.admin,
+        &EventFilter::default(),
+        &mut 0,
+        1000,
+    )
+    .await
+    .unwrap();
     events
         .iter()
         .filter(|event| event.kind == EventKind::AgentDerived)

@@ -5,6 +5,7 @@ use a2a_registry_api::Vouch;
 use a2a_registry_core::agents::views::agent_findings;
 use a2a_registry_core::crawl::derivation::rederive_version_page;
 use a2a_registry_core::domains::actions::vouch_for_domain;
+use a2a_registry_core::events::filter::EventFilter;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::reviews::resume::agent_resume;
 use a2a_registry_domain::event::EventKind;
@@ -114,9 +115,15 @@ async fn temporarily_unreachable_keys_revoke_no_verdict(url: &str) {
     );
     assert_eq!(registry.versions(agent.id).await.len(), 1);
     assert_eq!(registry.review_states(agent.id).await.len(), 1);
-    let events = load_events_after(&registry.app, &registry.admin, &mut 0, 1000)
-        .await
-        .unwrap();
+    let events = load_events_after(
+        &registry.app,
+        &registry.admin,
+        &EventFilter::default(),
+        &mut 0,
+        1000,
+    )
+    .await
+    .unwrap();
     let matching = events.iter().filter(|event| {
         event.kind == EventKind::AgentUpdated && event.data["signature"] == "untrusted"
     });
@@ -331,9 +338,15 @@ async fn keys_on_another_host_need_a_person(url: &str) {
             .await
             .contains(&"signature.foreign_keys".to_owned())
     );
-    let events = load_events_after(&registry.app, &registry.admin, &mut 0, 1000)
-        .await
-        .unwrap();
+    let events = load_events_after(
+        &registry.app,
+        &registry.admin,
+        &EventFilter::default(),
+        &mut 0,
+        1000,
+    )
+    .await
+    .unwrap();
     let matching: Vec<_> = events
         .iter()
         .filter(|event| event.kind == EventKind::AgentForeignKeys)

@@ -5,6 +5,7 @@ use a2a_registry_api::{Event, NewGeneration, Registration};
 use a2a_registry_core::domains::ownership_generation::domain_new_generation;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::withdrawal::domain_delete;
+use a2a_registry_core::events::filter::EventFilter;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Lifecycle;
@@ -64,7 +65,14 @@ async fn an_approval_in_advance_ends_with_the_generation(url_of_database: &str) 
             .unwrap();
         if comes_before {
             let admin = registry.admin.account.as_ref().unwrap();
-            let events = load_events_after(&registry.app, &registry.admin, &mut 0, 1000).await;
+            let events = load_events_after(
+                &registry.app,
+                &registry.admin,
+                &EventFilter::default(),
+                &mut 0,
+                1000,
+            )
+            .await;
             let opened = |event: &&Event| event.kind == EventKind::ReviewOpened;
             let opened = events.unwrap().iter().rfind(opened).cloned();
             assert_eq!(

@@ -2,6 +2,7 @@
 //! (docs/ownership.md#generations).
 
 use a2a_registry_api::{Event, OwnerFingerprint};
+use a2a_registry_core::events::filter::EventFilter;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::event::EventKind;
@@ -152,9 +153,15 @@ async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
     assert_eq!(now.urn, agent.urn, "a name is never given to another agent");
     assert_eq!(setup.registry.public_card_bytes(agent.id).await, None);
     setup.registry.assert_index_matches_database().await;
-    let events = load_events_after(&setup.registry.app, &setup.registry.admin, &mut 0, 1000)
-        .await
-        .unwrap();
+    let events = load_events_after(
+        &setup.registry.app,
+        &setup.registry.admin,
+        &EventFilter::default(),
+        &mut 0,
+        1000,
+    )
+    .await
+    .unwrap();
     // Nobody asked for the review: the end of the generation opened it.
     let opened = |event: &&Event| event.kind == EventKind::ReviewOpened;
     assert_eq!(events.iter().rfind(opened).unwrap().actor, "system");

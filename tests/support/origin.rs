@@ -16,6 +16,9 @@ use tokio::time::timeout;
 
 use super::DEADLINE;
 
+/// Maximum size of the body of a request.
+const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
+
 /// A running origin on a loopback port of its own; dropping it closes the port and every connection.
 pub struct Origin {
     address: SocketAddr,
@@ -41,6 +44,8 @@ pub struct ReceivedRequest {
     pub query: String,
     /// The headers with lower-case names, in the order sent.
     pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Bytes,
 }
 
 impl ReceivedRequest {
@@ -169,6 +174,7 @@ impl Origin {
                 let server = HttpServer::new(move || {
                     App::new()
                         .app_data(web::Data::from(Arc::clone(&shared)))
+                        .app_data(web::PayloadConfig::new(MAX_REQUEST_BYTES))
                         .default_service(web::to(handle_request))
                 })
                 .workers(1)
@@ -259,6 +265,7 @@ impl Drop for Origin {
 async fn handle_request(
     request: HttpRequest,
     state: web::Data<OriginState>,
+    body: Bytes,
 ) -> HttpResponse<BoxBody> {
     let path = request.uri().path().to_owned();
     let headers = request.headers().iter().map(|(name, value)| {
@@ -270,6 +277,7 @@ async fn handle_request(
         path: path.clone(),
         query: request.uri().query().unwrap_or_default().to_owned(),
         headers: headers.collect(),
+        body,
     };
     let known = received.header("if-none-match").map(str::to_owned);
     state.requests.send_modify(|all| all.push(received));

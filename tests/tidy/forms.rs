@@ -16,10 +16,11 @@ const HARMLESS: [(&str, &str); 2] = [
 ];
 
 /// Forms that are sent by one click and destroy nothing, by their address.
-const DESTROY_NOTHING: [&str; 4] = [
+const DESTROY_NOTHING: [&str; 5] = [
     "/sign-out",
     "/sign-in/provider.0",
     "/waiting",
+    "/account/watches",
     "/domains/text::path_segment(view.domain)/verify",
 ];
 

@@ -25,6 +25,7 @@ mod redirect;
 mod single_request;
 mod source;
 mod visit_client;
+mod webhook;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -49,6 +50,7 @@ pub use key_sets::{KeySetRules, MAX_KEY_SETS};
 pub use limits::FetchLimits;
 pub use post::{BearerToken, InvalidToken, PostOptions};
 pub use source::{AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH, card_url_under};
+pub use webhook::WebhookMessage;
 
 use crate::dns::{Resolver, TxtLookup};
 use crate::guard::SsrfGuard;

@@ -17,6 +17,7 @@ mod event_details;
 mod finding;
 mod governance;
 mod hit;
+mod hooks;
 pub mod limits;
 mod list;
 mod object_list;
@@ -39,6 +40,7 @@ pub use endpoint::*;
 pub use finding::*;
 pub use governance::*;
 pub use hit::*;
+pub use hooks::*;
 pub use list::*;
 pub use peers::*;
 pub use policies::{

@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use a2a_registry_domain::role::{Role, Scope};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type,
+};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Entries on a page by default.
@@ -84,6 +86,14 @@ pub const MAX_FILTER_TEXT: usize = 2000;
 pub const MAX_FILTER_TERMS: usize = 20;
 /// Characters of the name of a group with its origin.
 pub const MAX_GROUP_NAME_CHARS: usize = 1000;
+/// Hooks of an account.
+pub const MAX_HOOKS_PER_ACCOUNT: usize = 20;
+/// Values of one condition in the filter of a hook or of events.
+pub const MAX_CONDITION_VALUES: usize = 50;
+/// Characters of the URL of a hook.
+pub const MAX_HOOK_URL_CHARS: usize = 2000;
+/// Agents that an account watches.
+pub const MAX_WATCHED_AGENTS: usize = 500;
 /// Saved searches of an account.
 pub const MAX_SAVED_SEARCHES: usize = 50;
 /// Characters of the parameters of a saved search.
@@ -167,6 +177,20 @@ schemas! {
     CollectionDescription = text_schema(0, MAX_DESCRIPTION);
     /// The filter of a collection.
     FilterText = text_schema(1, MAX_FILTER_TEXT);
+    /// The URL of a hook.
+    HookUrl = text_schema(1, MAX_HOOK_URL_CHARS);
+    /// The ids of agents in the filter of a hook.
+    HookAgents = ArrayBuilder::new()
+        .items(
+            ObjectBuilder::new()
+                .schema_type(Type::String)
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid))),
+        )
+        .max_items(Some(MAX_CONDITION_VALUES));
+    /// Domains or collections in the filter of a hook.
+    HookTexts = ArrayBuilder::new()
+        .items(text_schema(1, MAX_NAME))
+        .max_items(Some(MAX_CONDITION_VALUES));
     /// The parameters of a search.
     SearchText = text_schema(0, MAX_SAVED_SEARCH_CHARS);
     /// The names of the responsible accounts.

@@ -7,16 +7,17 @@ use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{
     Account, AccountList, AccountPatch, Act, Agent, AgentPatch, BulkDecision, BulkOutcome,
     BulkRegistration, BulkRegistrationOutcome, Collection, CollectionContent, CollectionList,
-    CreatedFeed, CreatedToken, DecisionRequest, Deprecate, Diff, DomainList, DomainPatch,
-    DomainView, DryRun, EndpointView, Erasure, EventList, FindingList, Group, GroupList,
-    GroupMembers, LoginExchange, Lookup, Me, NewAccount, NewComment, NewEndpointVouch,
-    NewGeneration, NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch, NewSourceCredential,
-    NewToken, NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults, PolicyCases,
-    PolicyDecision, PolicyHistory, PolicyPreview, PreviewJob, RecordedDecision, Recrawl,
-    RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment, ReviewDecision,
+    CreatedFeed, CreatedHook, CreatedToken, DecisionRequest, Deprecate, Diff, DomainList,
+    DomainPatch, DomainView, DryRun, EndpointView, Erasure, EventList, FindingList, Group,
+    GroupList, GroupMembers, Hook, HookConfirmation, HookDeliveryList, HookList, HookReplay,
+    HookReplayed, HookTest, LoginExchange, Lookup, Me, NewAccount, NewComment, NewEndpointVouch,
+    NewGeneration, NewHook, NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch,
+    NewSourceCredential, NewToken, NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults,
+    PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview, PreviewJob, RecordedDecision,
+    Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment, ReviewDecision,
     ReviewDetail, ReviewList, ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList,
     Similar, SourceCredentialView, TokenList, Transfer, Verification, VersionList, Vouch, Waiting,
-    Waiver, WaiverList,
+    Waiver, WaiverList, WatchList,
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -25,6 +26,7 @@ use uuid::Uuid;
 
 use super::client::{Client, RegistryResponse, RequestMethod, encode_path_segment};
 use super::client_error::{ClientError, not_found_as_none};
+use super::hook;
 use super::list_format::PageArgs;
 use super::waiver;
 
@@ -112,6 +114,18 @@ calls! {
     seen(Seen): Post "/v1/me:seen";
     renew_feed: Post "/v1/me/feed" => CreatedFeed;
     end_feed: Delete "/v1/me/feed";
+    hooks(hook::ListHooksArgs): Get "/v1/hooks" => HookList;
+    create_hook(NewHook): Post "/v1/hooks" => CreatedHook;
+    hook[id: Uuid]: Get "/v1/hooks/{id}" => Hook;
+    delete_hook[id: Uuid]: Delete "/v1/hooks/{id}";
+    confirm_hook[id: Uuid](HookConfirmation): Post "/v1/hooks/{id}:confirm" => Hook;
+    test_hook[id: Uuid]: Post "/v1/hooks/{id}:test" => HookTest;
+    rotate_hook[id: Uuid]: Post "/v1/hooks/{id}:rotate" => CreatedHook;
+    replay_hook[id: Uuid](HookReplay): Post "/v1/hooks/{id}:replay" => HookReplayed;
+    hook_deliveries[id: Uuid](hook::ListDeliveriesArgs): Get "/v1/hooks/{id}/deliveries" => HookDeliveryList;
+    watches: Get "/v1/me/watches" => WatchList;
+    watch[id: Uuid]: Put "/v1/agents/{id}/watch" => WatchList;
+    unwatch[id: Uuid]: Delete "/v1/agents/{id}/watch";
     save_search(NewSavedSearch): Post "/v1/searches" => SavedSearch;
     saved_searches: Get "/v1/searches" => SavedSearchList;
 

@@ -11,6 +11,7 @@ use super::client::Client;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
+use super::search::find_saved_search;
 use super::{program_name, terminal};
 
 /// Arguments of `events`.
@@ -19,12 +20,18 @@ pub struct EventsArgs {
     /// Only of this kind, such as agent.approved; may be repeated
     #[arg(long, value_name = "KIND")]
     kind: Vec<EventKind>,
-    /// Only about this agent and its reviews: its id, URN, host or card URL
+    /// Only about this agent and its reviews: its id, URN, host or card URL; may be repeated
     #[arg(long, value_name = "AGENT")]
-    agent: Option<String>,
-    /// Only about this domain and its agents
+    agent: Vec<String>,
+    /// Only about this domain and its agents; may be repeated
     #[arg(long, value_name = "DOMAIN")]
-    domain: Option<String>,
+    domain: Vec<String>,
+    /// Only about agents in this collection that you find now; may be repeated
+    #[arg(long, value_name = "NAME")]
+    collection: Vec<String>,
+    /// Only about agents that your saved search of this name or id finds now
+    #[arg(long, value_name = "SEARCH")]
+    search: Option<String>,
     /// Only caused by this account, or about it
     #[arg(long, value_name = "ACCOUNT")]
     account: Option<String>,
@@ -93,7 +100,7 @@ async fn build_filter_parameters(
 ) -> Result<Vec<(&'static str, String)>, CommandError> {
     let mut query = Vec::new();
     query.extend(arguments.kind.iter().map(|kind| ("kind", kind.to_string())));
-    if let Some(agent) = &arguments.agent {
+    for agent in &arguments.agent {
         // The events of an agent outlive it, so an id needs no agent.
         let id = match Uuid::try_parse(agent) {
             Ok(id) => id,
@@ -101,7 +108,14 @@ async fn build_filter_parameters(
         };
         query.push(("agent", id.to_string()));
     }
-    query.extend(arguments.domain.clone().map(|name| ("domain", name)));
+    let domains = arguments.domain.iter().cloned();
+    query.extend(domains.map(|name| ("domain", name)));
+    let collections = arguments.collection.iter().cloned();
+    query.extend(collections.map(|name| ("collection", name)));
+    if let Some(search) = &arguments.search {
+        let search = find_saved_search(search, client).await?;
+        query.push(("search", search.id.to_string()));
+    }
     query.extend(arguments.account.clone().map(|name| ("account", name)));
     query.extend(arguments.since.map(|time| ("since", time.to_rfc3339())));
     query.extend(arguments.until.map(|time| ("until", time.to_rfc3339())));

@@ -20,6 +20,11 @@ const GROUPS: [(&str, &[CommandExample]); 5] = [
             ("task", "task list travel.example.com"),
             ("check", "check travel.example.com"),
             ("credentials", "credentials add travel.example.com"),
+            ("watch", "watch travel.example.com"),
+            (
+                "hook",
+                "hook create trips https://ops.example.com/agents --search travel",
+            ),
             ("mcp", "mcp --registry https://registry.example.com"),
             ("login", "login --registry https://registry.example.com"),
             ("logout", "logout --registry https://registry.example.com"),
@@ -50,6 +55,7 @@ const GROUPS: [(&str, &[CommandExample]); 5] = [
             ("collection", "collection list"),
             ("policy", "policy show"),
             ("waiver", "waiver list"),
+            ("events", "events --kind agent.approved"),
         ],
     ),
     (

@@ -28,6 +28,7 @@ mod export_format;
 mod fetch;
 mod group;
 mod help;
+mod hook;
 mod import;
 mod inbox;
 mod lint;
@@ -188,6 +189,11 @@ enum Command {
     /// List, grant and end waivers, which exempt an agent's content from a policy
     #[command(subcommand)]
     Waiver(waiver::WaiverCommand),
+    /// Create, list, confirm, test, replay and delete hooks, which tell your programs of agents and reviews
+    #[command(subcommand)]
+    Hook(hook::HookCommand),
+    /// Watch an agent: your hooks tell you when it changes
+    Watch(hook::WatchArgs),
     /// Export domains, sources, decisions, policies, labels, waivers, collections and groups as JSON Lines
     Export,
     /// Import what another registry has exported; what exists is compared and not changed
@@ -347,6 +353,8 @@ async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
         }
         Command::Policy(command) => policy::run_policy(&command, &client()?, console).await,
         Command::Waiver(command) => waiver::run_waiver(&command, &client()?, console).await,
+        Command::Hook(command) => hook::run_hook(&command, &client()?, console).await,
+        Command::Watch(arguments) => hook::run_watch(&arguments, &client()?, console).await,
         Command::Export => export::run_export(&client()?, console).await,
         Command::Import(arguments) => import::run_import(&arguments, &client()?, console).await,
         Command::Login(arguments) => login::run_login(&arguments, &client()?, console).await,

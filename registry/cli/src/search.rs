@@ -5,7 +5,7 @@ mod hits;
 
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{
-    AgentList, HitFields, NewSavedSearch, Summary, Understood, understood_line,
+    AgentList, HitFields, NewSavedSearch, SavedSearch, Summary, Understood, understood_line,
 };
 use clap::Args;
 use serde::Deserialize;
@@ -181,11 +181,7 @@ impl SearchArgs {
                 "--saved NAME is a complete search; omit words and filters".to_owned(),
             ));
         }
-        let saved = client.saved_searches().await?.value;
-        let saved_search = saved.searches.iter().find(|one| one.name == name);
-        let saved_search = saved_search.ok_or_else(|| {
-            CommandError::Negative(format!("you have no saved search with the name {name}"))
-        })?;
+        let saved_search = find_saved_search(name, client).await?;
         let query: SearchQuery =
             serde_html_form::from_str(&saved_search.query).map_err(|error| {
                 CommandError::Failed(format!("the saved search {name} cannot be read: {error}"))
@@ -235,6 +231,18 @@ impl SearchArgs {
         }
         words.join(" ")
     }
+}
+
+/// Finds a saved search of the account by its name or id.
+pub(super) async fn find_saved_search(
+    name: &str,
+    client: &Client,
+) -> Result<SavedSearch, CommandError> {
+    let saved = client.saved_searches().await?.value.searches;
+    let is_it = |search: &SavedSearch| search.name == name || search.id.to_string() == name;
+    saved.into_iter().find(is_it).ok_or_else(|| {
+        CommandError::Negative(format!("you have no saved search with the name {name}"))
+    })
 }
 
 pub async fn run_search(

@@ -36,6 +36,7 @@ use crate::process_state::search_cache::SearchCache;
 use crate::process_state::self_agent::SelfAgentState;
 use crate::process_state::semantic_search::SemanticSearchState;
 use crate::process_state::token_uses::TokenUseTracker;
+use crate::process_state::webhook_pace::WebhookPace;
 use crate::providers::IdentityProviders;
 use crate::sealing::Sealer;
 
@@ -66,6 +67,7 @@ pub struct AppContext {
     pub federation: FederationState,
     pub semantic_search: SemanticSearchState,
     pub self_agent: SelfAgentState,
+    pub webhook_pace: WebhookPace,
     pub page_token_signer: PageTokenSigner,
     pub sealer: Sealer,
     /// Seals secrets in the database with the key of `[secrets] key_file`; `None` without one.
@@ -95,6 +97,8 @@ pub struct JobSignals {
     pub checks: Notify,
     /// A check of an endpoint may have become due.
     pub endpoints: Notify,
+    /// A delivery of a hook may have become due.
+    pub hooks: Notify,
     /// Another process may have appended an event.
     pub foreign_events: Notify,
     /// The number of the last event appended by this process.

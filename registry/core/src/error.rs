@@ -233,6 +233,11 @@ impl AppError {
         Self::not_found(format!("Saved search {search} does not exist."))
     }
 
+    pub fn no_hook(hook: impl fmt::Display) -> Self {
+        let hook = truncate_identifier(hook);
+        Self::not_found(format!("You have no hook {hook}."))
+    }
+
     pub fn no_collection(collection: impl fmt::Display) -> Self {
         let collection = truncate_identifier(collection);
         Self::not_found(format!("Collection {collection} does not exist."))

@@ -26,6 +26,7 @@ pub mod events;
 pub mod federation;
 pub mod file_descriptors;
 pub mod health;
+pub mod hooks;
 pub mod lint;
 pub mod metrics;
 pub mod name_rules;

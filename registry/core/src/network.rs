@@ -23,6 +23,8 @@ pub struct NetworkAccess {
     pub identity_fetcher: Option<Arc<Fetcher>>,
     /// Queries other registries, with the same resolver and within the guard of `[federation]`; `None` without peers.
     pub federation_fetcher: Option<Arc<Fetcher>>,
+    /// Sends to hooks, with the same resolver and within the guard of `[webhooks]`.
+    pub webhook_fetcher: Arc<Fetcher>,
 }
 
 impl NetworkAccess {
@@ -38,8 +40,9 @@ impl NetworkAccess {
     /// Network access for a process that sends no requests. No name resolves, and the certificates of
     /// `crawler.extra_ca` are not read, so that commands that only read the database run without them.
     pub fn offline(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
-        let [fetching, ..] = fetcher_configs(config);
-        Self::with_configs(fetching, [None, None], clock, Arc::new(EmptyResolver))
+        let [fetching, _, _, webhooks] = fetcher_configs(config);
+        let required = [fetching, webhooks];
+        Self::with_configs(required, [None, None], clock, Arc::new(EmptyResolver))
     }
 
     pub fn with_resolver(
@@ -54,7 +57,7 @@ impl NetworkAccess {
                 StartError("crawler.contact must be a URL, such as https://example.com/crawler or mailto:ops@example.com".into())
             })?),
         };
-        let [fetching, identity, federation] = fetcher_configs(config);
+        let [fetching, identity, federation, webhooks] = fetcher_configs(config);
         let fetching = FetcherConfig {
             contact_url: contact,
             extra_ca: read_root_certificates(&crawler.extra_ca).map_err(StartError)?,
@@ -70,11 +73,17 @@ impl NetworkAccess {
             extra_ca: extra_ca.map_err(|error| StartError(format!("federation.{error}")))?,
             ..federation
         };
+        let extra_ca = read_root_certificates(&config.webhooks.extra_ca);
+        let webhooks = FetcherConfig {
+            contact_url: fetching.contact_url.clone(),
+            extra_ca: extra_ca.map_err(|error| StartError(format!("webhooks.{error}")))?,
+            ..webhooks
+        };
         let others = [
             (!config.identity.providers.is_empty()).then_some(identity),
             (!config.federation.peers.is_empty()).then_some(federation),
         ];
-        Self::with_configs(fetching, others, clock, resolver)
+        Self::with_configs([fetching, webhooks], others, clock, resolver)
     }
 
     /// Replaces the network lists of every fetcher by those of this configuration. Each check from here on is by them.
@@ -82,6 +91,9 @@ impl NetworkAccess {
         self.fetcher
             .guard()
             .replace_config(config.crawler.guard_config());
+        self.webhook_fetcher
+            .guard()
+            .replace_config(config.webhooks.guard_config());
         if let Some(fetcher) = &self.identity_fetcher {
             fetcher
                 .guard()
@@ -95,7 +107,7 @@ impl NetworkAccess {
     }
 
     fn with_configs(
-        fetching: FetcherConfig,
+        [fetching, webhooks]: [FetcherConfig; 2],
         [identity, federation]: [Option<FetcherConfig>; 2],
         clock: Arc<dyn Clock>,
         resolver: Arc<dyn Resolver>,
@@ -109,14 +121,15 @@ impl NetworkAccess {
             fetcher: new_fetcher(fetching)?,
             identity_fetcher: identity.map(&new_fetcher).transpose()?,
             federation_fetcher: federation.map(&new_fetcher).transpose()?,
+            webhook_fetcher: new_fetcher(webhooks)?,
             resolver,
         })
     }
 }
 
-/// The fetcher configurations of the crawler, for identity providers and for other registries, without the contact and
-/// the certificates from files.
-fn fetcher_configs(config: &Config) -> [FetcherConfig; 3] {
+/// The fetcher configurations of the crawler, for identity providers, for other registries and for hooks, without the
+/// contact and the certificates from files.
+fn fetcher_configs(config: &Config) -> [FetcherConfig; 4] {
     let fetcher_config = |guard, key_hosts| FetcherConfig {
         guard: SsrfGuard::new(guard),
         limits: FetchLimits::default(),
@@ -131,5 +144,6 @@ fn fetcher_configs(config: &Config) -> [FetcherConfig; 3] {
         ),
         fetcher_config(config.identity.guard_config(), Vec::new()),
         fetcher_config(config.federation.guard_config(), Vec::new()),
+        fetcher_config(config.webhooks.guard_config(), Vec::new()),
     ]
 }

@@ -104,6 +104,8 @@ text_enum! {
         WaiverGranted = "waiver.granted",
         /// A waiver was revoked, expired, or lost its approver.
         WaiverEnded = "waiver.ended",
+        HookCreated = "hook.created",
+        HookDeleted = "hook.deleted",
         /// The registry was restored from a backup; events after the backup are lost.
         RegistryRestored = "registry.restored",
     }

@@ -6,6 +6,7 @@ pub mod coverage;
 pub mod endpoint;
 pub mod event;
 pub mod facet;
+pub mod hook;
 pub mod identifiers;
 pub mod lifecycle;
 pub mod open_enum;

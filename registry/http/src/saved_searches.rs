@@ -5,6 +5,7 @@ use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{NewSavedSearch, SavedSearch, SavedSearchList};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind, Result};
+use a2a_registry_core::hooks::actions::require_unused_search;
 use a2a_registry_core::name_rules::check_name;
 use a2a_registry_core::search::collection_scope::CollectionScope;
 use a2a_registry_core::search::query::{build_search_request, resolve_search_mode};
@@ -56,6 +57,10 @@ pub async fn saved_search_put(
         created_at: same.map_or(now.0, |row| row.created_at),
     };
     write.upsert_saved_search(row.clone()).await?;
+    // Hooks are told what the change of the search changes.
+    write
+        .request_hook_comparison(Some(account.id), now.0)
+        .await?;
     write.commit().await?;
     Ok(saved_search_view(row))
 }
@@ -63,6 +68,7 @@ pub async fn saved_search_put(
 pub async fn saved_search_delete(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
     let account = caller.require_permission(Permission::Read)?;
     let write = context.store.begin_write().await?;
+    require_unused_search(&write, account.id, id).await?;
     if !write.delete_saved_search(account.id, id).await? {
         return Err(AppError::no_saved_search(id));
     }

@@ -21,6 +21,8 @@ pub enum AgentProperty {
     Attribute(String),
     /// The identifier in catalogs.
     Identifier,
+    /// The id. It is different for every agent, so it has no column.
+    Id,
 }
 
 /// A condition on one property: an agent must have one of these values, or no value if the list is empty.
@@ -37,6 +39,8 @@ impl AgentProperty {
             Self::Facet(facet) => keys.facet_term(*facet, value),
             Self::Attribute(path) => keys.term(KeyKind::Attribute, &attribute_key(path, value)),
             Self::Identifier => keys.term(KeyKind::Identifier, value),
+            // No agent has the nil id.
+            Self::Id => keys.id_term(value.parse().unwrap_or_default()),
         }
     }
 
@@ -48,6 +52,7 @@ impl AgentProperty {
                 attributes.any(|(one, held)| one == path && held == value)
             }
             Self::Identifier => agent.identifier == value,
+            Self::Id => value.parse().is_ok_and(|id: uuid::Uuid| id == agent.id),
         }
     }
 
@@ -55,7 +60,7 @@ impl AgentProperty {
         match self {
             Self::Facet(facet) => facet.as_str(),
             Self::Attribute(_) => ATTRIBUTE_COLUMN,
-            Self::Identifier => IDENTIFIER_COLUMN,
+            Self::Identifier | Self::Id => IDENTIFIER_COLUMN,
         }
     }
 
@@ -63,7 +68,7 @@ impl AgentProperty {
     pub(super) fn column_prefix(&self) -> String {
         match self {
             Self::Attribute(path) => attribute_key(path, ""),
-            Self::Facet(_) | Self::Identifier => String::new(),
+            Self::Facet(_) | Self::Identifier | Self::Id => String::new(),
         }
     }
 }

@@ -50,6 +50,9 @@ impl IndexInner {
         total: u64,
         total_fitting: u64,
     ) -> Result<Vec<Hint>, IndexError> {
+        if request.is_test {
+            return Ok(Vec::new());
+        }
         let mut hints = ignored_part_hints(prepared);
         hints.extend(self.correction_hints(request, prepared)?);
         let has_query = request

@@ -57,6 +57,9 @@ pub struct SearchRequest {
     pub semantic: Option<SemanticQuery>,
     /// Agents to count that the search leaves out.
     pub left_out: Option<LeftOutAgents>,
+    /// Whether this search only tests some agents: quotations stay quotations if none of them matches, and there are no
+    /// hints, which would cost more than the search.
+    pub is_test: bool,
 }
 
 /// Agents that a search leaves out: matches of its full text that pass its filters with `exact` in place of its own

@@ -1,4 +1,4 @@
-//! Background jobs of a process: crawling, proof checks, endpoint checks, decisions by changed rules, indexing,
+//! Background jobs of a process: crawling, proof checks, endpoint checks, hooks, decisions by changed rules, indexing,
 //! upkeep, embedding and approval terms.
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use a2a_registry_core::decision_log::job as decisions;
 use a2a_registry_core::embeddings::indexing_job as embed;
 use a2a_registry_core::endpoints::job as endpoints;
 use a2a_registry_core::events::listener;
+use a2a_registry_core::hooks::job as hooks;
 use a2a_registry_core::ownership::job as prove;
 use a2a_registry_core::policies::policy_job as policies;
 use a2a_registry_core::policies::preview_jobs;
@@ -56,6 +57,7 @@ pub struct Jobs {
     crawl: Option<JoinHandle<()>>,
     prove: Option<JoinHandle<()>>,
     endpoints: Option<JoinHandle<()>>,
+    hooks: Option<JoinHandle<()>>,
     rules: JoinHandle<()>,
     follow: JoinHandle<()>,
     upkeep: JoinHandle<()>,
@@ -74,19 +76,21 @@ const JOB_STOP_TIMEOUT: Duration = Duration::from_secs(4);
 pub fn start_jobs(context: &Arc<AppContext>, options: JobOptions) -> Jobs {
     let crawl_cancel = CancellationToken::new();
     let follow_cancel = CancellationToken::new();
-    let (crawl, prove, endpoints) = if options.crawl {
+    let (crawl, prove, endpoints, hooks) = if options.crawl {
         resume_outage(context);
         let prove = prove::start_domain_checks(context, &crawl_cancel);
         let crawl = crawl::start_crawler_job(context, options.on_outcome, crawl_cancel.clone());
         let endpoints = endpoints::start_endpoint_checks(context, &crawl_cancel);
-        (Some(crawl), Some(prove), Some(endpoints))
+        let hooks = hooks::start_hooks(context, &crawl_cancel);
+        (Some(crawl), Some(prove), Some(endpoints), Some(hooks))
     } else {
-        (None, None, None)
+        (None, None, None, None)
     };
     Jobs {
         crawl,
         prove,
         endpoints,
+        hooks,
         rules: rules::start_rules_job(context, crawl_cancel.clone()),
         follow: index_job::start_index_job(context, options.rebuild, follow_cancel.clone()),
         upkeep: upkeep::start_upkeep(context, follow_cancel.clone()),
@@ -121,6 +125,9 @@ impl Jobs {
         }
         if let Some(endpoints) = self.endpoints {
             await_or_abort_job("endpoints", endpoints).await;
+        }
+        if let Some(hooks) = self.hooks {
+            await_or_abort_job("hooks", hooks).await;
         }
         await_or_abort_job("rules", self.rules).await;
         self.follow_cancel.cancel();

@@ -7,6 +7,7 @@ use a2a_registry_core::sealing::Sealer;
 use a2a_registry_core::secrets::key_file::{create_key_file, read_key_file};
 use a2a_registry_core::secrets::source_credentials::can_open_credential;
 use a2a_registry_domain::identifiers::Entropy;
+use a2a_registry_store::hooks::hook_count;
 use a2a_registry_store::source_credentials::{source_credential_count, source_credentials_after};
 use a2a_registry_store::{Store, StoreError};
 
@@ -28,12 +29,15 @@ pub(crate) async fn load_secrets_key(
     if store.is_postgres() || path.exists() {
         return read_key_file(&path).map(Some);
     }
-    let sealed = source_credential_count(store).await?;
-    if sealed > 0 {
+    let (credentials, hooks) = (
+        source_credential_count(store).await?,
+        hook_count(store).await?,
+    );
+    if credentials + hooks > 0 {
         let file = path.display();
         tracing::warn!(
-            "the key file {file} does not exist, so {sealed} credentials of sources cannot be used; put it back, or \
-             remove them and restart"
+            "the key file {file} does not exist, so {credentials} credentials of sources and {hooks} hooks cannot be \
+             used; put it back, or remove them and restart"
         );
         return Ok(None);
     }

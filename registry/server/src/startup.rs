@@ -38,6 +38,7 @@ use a2a_registry_core::process_state::search_cache::SearchCache;
 use a2a_registry_core::process_state::self_agent::SelfAgentState;
 use a2a_registry_core::process_state::semantic_search::SemanticSearchState;
 use a2a_registry_core::process_state::token_uses::TokenUseTracker;
+use a2a_registry_core::process_state::webhook_pace::WebhookPace;
 use a2a_registry_core::providers::IdentityProviders;
 use a2a_registry_core::sealing::{KEY_BYTES, Sealer};
 use a2a_registry_core::search::indexing::{catch_up_caches, remove_undecided_agents};
@@ -180,6 +181,7 @@ pub(crate) async fn assemble_context(
         rules_progress: RulesRunProgress::new(new_uuid(clock.now().into(), entropy.as_ref())),
         policy_sets: load_policy_sets(&store, &config.admission_rules()).await?,
         self_agent: SelfAgentState::default(),
+        webhook_pace: WebhookPace::default(),
         page_token_signer: signer,
         sealer,
         secrets,

@@ -103,6 +103,12 @@ pub async fn events_after(
         .await?)
 }
 
+/// The agent that an event is about: whose index entry it changes, or which its data names.
+pub fn event_agent(indexed: Option<Uuid>, data: &serde_json::Value) -> Option<Uuid> {
+    let named = || data["agent"].as_str()?.parse().ok();
+    indexed.or_else(named)
+}
+
 /// Whether an agent has an event of this kind with exactly this data.
 pub async fn agent_has_event(
     db: &impl Executor,

@@ -12,7 +12,7 @@ use sea_orm::sea_query::{
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
 use super::bulk_rows::{lock_for_update, pad_keys};
-use super::entity::{domain, endpoint_host, pace};
+use super::entity::{domain, endpoint_host, hook, pace};
 use super::visit_networks::{MAX_VISITS_PER_NETWORK, PACE_ROW_ID};
 use super::visit_queue::{MAX_SINGLE_VISITS, RESERVED_PER_REQUESTER};
 use super::{Executor, Store, StoreError, WriteTransaction};
@@ -255,6 +255,14 @@ impl Store {
             })
             .filter(endpoint_host::Column::Lease.is_not_null());
         write.update_rows(endpoints).await?;
+        let hooks = hook::Entity::update_many()
+            .set(hook::ActiveModel {
+                lease: Set(None),
+                leased_until: Set(None),
+                ..Default::default()
+            })
+            .filter(hook::Column::Lease.is_not_null());
+        write.update_rows(hooks).await?;
         write.commit().await?;
         Ok(ended.rows_affected)
     }

@@ -57,6 +57,36 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ),
     ("saved_search_put", "/query", "whether it is a search"),
     (
+        "hook_create",
+        "/url",
+        "whether the guard permits the target",
+    ),
+    (
+        "hook_create",
+        "/filter",
+        "whether the filter selects too many agents",
+    ),
+    (
+        "hook_create",
+        "/filter/agents",
+        "whether the caller sees such an agent",
+    ),
+    (
+        "hook_create",
+        "/filter/collections",
+        "whether the caller sees such a collection",
+    ),
+    (
+        "hook_create",
+        "/filter/search",
+        "whether the caller has such a saved search, and no other filter is given",
+    ),
+    (
+        "hook_confirm",
+        "/challenge",
+        "whether it is the challenge of the hook",
+    ),
+    (
         "collection_put",
         "/filter",
         "whether these filters and values exist",

@@ -63,7 +63,23 @@ pub async fn load_account_caller(context: &AppContext, name: &str) -> Result<Sub
     if name == ANONYMOUS_ACCOUNT {
         return Ok(Ok(Caller::default()));
     }
-    let Some(account) = accounts::account_by_name(&context.store, name).await? else {
+    let account = accounts::account_by_name(&context.store, name).await?;
+    caller_from_account(context, account).await
+}
+
+/// Loads the caller of an account by its id.
+pub async fn load_account_caller_by_id(context: &AppContext, id: Uuid) -> Result<SubjectCaller> {
+    let account = accounts::accounts_by_ids(&context.store, &[id])
+        .await?
+        .pop();
+    caller_from_account(context, account).await
+}
+
+async fn caller_from_account(
+    context: &AppContext,
+    account: Option<account::Model>,
+) -> Result<SubjectCaller> {
+    let Some(account) = account else {
         return Ok(Err("The account does not exist.".to_owned()));
     };
     if !account.is_account_active() {

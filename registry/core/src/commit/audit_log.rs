@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_store::current_cards::current_cards;
 use a2a_registry_store::entity::version;
-use a2a_registry_store::events::NewEvent;
+use a2a_registry_store::events::{NewEvent, event_agent};
 use a2a_registry_store::{StoreError, WriteTransaction};
 use serde::Deserialize;
 use tracing::Level;
@@ -49,16 +49,11 @@ impl AuditLogLine {
             return None;
         }
         let text = |member: &str| event.data.get(member)?.as_str().map(str::to_owned);
-        // Events about reviews and reports name the agent without changing its index entry.
-        let agent = match event.kind {
-            EventKind::AgentReported => event.subject.parse().ok(),
-            _ => text("agent").and_then(|id| id.parse().ok()),
-        };
         Some(Self {
             kind: event.kind,
             subject: event.subject.clone(),
             actor: event.actor.clone(),
-            agent: event.agent_id.or(agent),
+            agent: event_agent(event.agent_id, &event.data),
             name: None,
             digest: text("digest"),
             reason: text("reason"),
@@ -199,7 +194,7 @@ mod tests {
             EventKind::AgentReported,
             &AGENT.to_string(),
             "anonymous",
-            json!({"review": Uuid::from_u128(9)}),
+            json!({"agent": AGENT, "review": Uuid::from_u128(9)}),
         );
         for event in [comment, report] {
             let line = AuditLogLine::from_event(&event).unwrap();

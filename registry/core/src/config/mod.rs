@@ -19,6 +19,7 @@ pub mod section;
 pub mod sections;
 pub mod traces;
 pub mod validate;
+pub mod webhooks;
 
 pub use a2a::A2aConfig;
 pub use ard::ArdConfig;
@@ -38,3 +39,4 @@ pub use sections::{
     RegistrationAccess, SearchConfig, ServerConfig, SqliteSynchronousMode, StoreConfig,
 };
 pub use traces::TracingConfig;
+pub use webhooks::WebhooksConfig;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use a2a_crawler::guard::{self, ConnectOverride, GuardConfig};
 
-use crate::config::{AllowPorts, CrawlerConfig, EmbeddingConfig, FederationConfig, IdentityConfig};
+use crate::config::{
+    AllowPorts, CrawlerConfig, EmbeddingConfig, FederationConfig, IdentityConfig, WebhooksConfig,
+};
 
 impl AllowPorts {
     /// Any word means "all ports"; validation accepts only `"any"`.
@@ -58,7 +60,8 @@ guarded!(
     CrawlerConfig => connect,
     EmbeddingConfig,
     FederationConfig,
-    IdentityConfig
+    IdentityConfig,
+    WebhooksConfig
 );
 
 /// Reads the contents of the files in `extra_ca`.

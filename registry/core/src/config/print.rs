@@ -10,7 +10,7 @@ use crate::config::{
     A2aConfig, ArdConfig, Config, CrawlerConfig, DecidersConfig, EmbeddingConfig, FederationConfig,
     GovernanceConfig, IdentityConfig, IdentityProviderConfig, LimitsConfig, LogConfig, McpConfig,
     PeerConfig, RequiredClaimConfig, SearchConfig, SecretsConfig, ServerConfig, StoreConfig,
-    TracingConfig,
+    TracingConfig, WebhooksConfig,
 };
 
 /// What is above the first section.
@@ -151,6 +151,7 @@ impl TableDescription {
             ["search"] => Self::of_section::<SearchConfig>(),
             ["federation"] => Self::of_section::<FederationConfig>(),
             ["federation", "peers", _] => Self::of_section::<PeerConfig>(),
+            ["webhooks"] => Self::of_section::<WebhooksConfig>(),
             ["embedding"] => Self::of_section::<EmbeddingConfig>(),
             ["mcp"] => Self::of_section::<McpConfig>(),
             ["ard"] => Self::of_section::<ArdConfig>(),
@@ -279,7 +280,7 @@ mod tests {
             }
             bounded += 1;
         }
-        assert_eq!(bounded, 44, "keys with bounds");
+        assert_eq!(bounded, 45, "keys with bounds");
     }
 
     #[test]

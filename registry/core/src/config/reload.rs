@@ -56,14 +56,16 @@ impl Config {
     }
 
     /// This configuration with the values of `new` for the keys that a running process can replace: all of
-    /// `[governance]`, the network lists of the fetchers, the limits that are read whenever they apply, the log
-    /// filter, and the files of the certificate.
+    /// `[governance]`, the network lists of the fetchers, the rate of deliveries to hooks, the limits that are read
+    /// whenever they apply, the log filter, and the files of the certificate.
     #[must_use]
     pub fn with_reloadable_keys(&self, new: &Self) -> Self {
         let mut merged = self.clone();
         merged.crawler.copy_network_lists(&new.crawler);
         merged.identity.copy_network_lists(&new.identity);
         merged.federation.copy_network_lists(&new.federation);
+        merged.webhooks.copy_network_lists(&new.webhooks);
+        merged.webhooks.per_target_per_second = new.webhooks.per_target_per_second;
         merged.governance = new.governance.clone();
         merged.limits = LimitsConfig {
             // These have been copied into what was built at the start.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::config::section::section;
 use crate::config::{
     A2aConfig, ArdConfig, DatabaseUrl, EmbeddingConfig, FederationConfig, IdentityConfig,
-    McpConfig, SecretsConfig, TracingConfig,
+    McpConfig, SecretsConfig, TracingConfig, WebhooksConfig,
 };
 
 section! {
@@ -36,6 +36,8 @@ section! {
         pub search: SearchConfig,
         /// Other registries that ARD searches query, and the network rules for these requests.
         pub federation: FederationConfig,
+        /// Deliveries to hooks, and the network rules for them.
+        pub webhooks: WebhooksConfig,
         /// A sentence encoder behind an HTTP endpoint, and the network rules for it.
         pub embedding: EmbeddingConfig,
         /// The registry as a server of the Model Context Protocol.

@@ -50,6 +50,11 @@ pub fn validate_config(config: &Config) -> Vec<String> {
         .into_iter()
         .for_each(&mut push_error);
     config
+        .webhooks
+        .validation_errors()
+        .into_iter()
+        .for_each(&mut push_error);
+    config
         .ard
         .validation_errors()
         .into_iter()

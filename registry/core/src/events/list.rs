@@ -5,36 +5,70 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::event;
+use a2a_registry_store::event_conditions::EventRange;
 use a2a_registry_store::events;
 use serde_json::{Map, Value};
 
 use crate::commit::audit_log::AUDIT_LOG;
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
-use crate::paging::{ListPage, PageRequest};
+use crate::events::filter::{EventFilter, range_end};
+use crate::paging::{ListPage, PageRequest, resolve_page_size};
 use crate::visibility::caller::Caller;
 
-/// Lists events after `after` (or from the first one), oldest first. `next_page_token` is null if there are no more
-/// events yet.
+/// The events that a list shows, and their order.
+#[derive(Debug, Clone, Default)]
+pub struct EventListQuery {
+    /// Only events after this number.
+    pub after: Option<i64>,
+    pub filter: EventFilter,
+    pub newest_first: bool,
+}
+
+/// Lists events. `next_page_token` is null if there are no more events yet; with a filter, a page may have fewer
+/// entries than asked for, even none, before that.
 pub async fn event_list(
     context: &AppContext,
     caller: &Caller,
-    after: Option<i64>,
+    wanted: &EventListQuery,
     page: &PageRequest,
 ) -> Result<EventList> {
     caller.require_permission(Permission::ReadEvents)?;
-    let query = format!("events after {after:?}");
+    let query = format!("events {wanted:?}");
     let list = ListPage::new(&context.page_token_signer, caller, &query, page)?;
-    let position = list.start_position()?.or(after).unwrap_or(0);
-    let mut rows = events::events_after(&context.store, position, list.row_limit()).await?;
-    reject_lost_position(position, rows.first(), "/after")?;
-    let next_page_token = list.truncate_rows(&mut rows, |last| last.seq);
+    let position: Option<i64> = list.start_position()?;
+    let mut range = whole_log(context, wanted.after.unwrap_or(0)).await?;
+    range.newest_first = wanted.newest_first;
+    match wanted.newest_first {
+        false => range.after = position.unwrap_or(range.after),
+        true => range.before = position.unwrap_or(range.before),
+    }
+    require_existing_position(context, range.after, "/after").await?;
+    let size = resolve_page_size(page.page_size)?;
+    let found = wanted.filter.find_events(context, caller, range, size);
+    let found = found.await?;
+    let signer = &context.page_token_signer;
+    let next_page_token = match found.end == range_end(range) {
+        true => None,
+        false => signer.sign_position(&query, caller, &found.end),
+    };
     Ok(EventList {
-        events: rows
+        events: found
+            .rows
             .into_iter()
             .filter_map(|row| event_view(caller, row))
             .collect(),
         next_page_token,
+    })
+}
+
+/// The events after a number, up to the newest one at present.
+async fn whole_log(context: &AppContext, after: i64) -> Result<EventRange> {
+    let newest = events::highest_event_seq(&context.store).await?;
+    Ok(EventRange {
+        after,
+        before: newest.saturating_add(1),
+        newest_first: false,
     })
 }
 
@@ -81,17 +115,22 @@ fn reject_lost_position(position: i64, next: Option<&event::Model>, pointer: &st
 pub async fn load_events_after(
     context: &AppContext,
     caller: &Caller,
+    filter: &EventFilter,
     position: &mut i64,
-    limit: u32,
+    limit: usize,
 ) -> Result<Vec<Event>> {
     caller.require_permission(Permission::ReadEvents)?;
     loop {
-        let rows = events::events_after(&context.store, *position, u64::from(limit)).await?;
-        let Some(last) = rows.last() else {
+        let range = whole_log(context, *position).await?;
+        if range_end(range) <= *position {
             return Ok(Vec::new());
-        };
-        *position = last.seq;
-        let visible = rows.into_iter().filter_map(|row| event_view(caller, row));
+        }
+        let found = filter.find_events(context, caller, range, limit).await?;
+        *position = found.end;
+        let visible = found
+            .rows
+            .into_iter()
+            .filter_map(|row| event_view(caller, row));
         let visible: Vec<Event> = visible.collect();
         // None of these events is for this caller or known to this build, so continue with the next ones.
         if !visible.is_empty() {
@@ -110,7 +149,7 @@ pub async fn request_reindex(context: &AppContext, caller: &Caller) -> Result<()
 
 /// The view of an event; `None` for an event that the caller may not read, and for a kind that only a later build
 /// knows, which is logged.
-pub(super) fn event_view(caller: &Caller, row: event::Model) -> Option<Event> {
+fn event_view(caller: &Caller, row: event::Model) -> Option<Event> {
     use EventKind::{
         AccountAccessEnded, AccountChanged, AccountCreated, AccountDisabled, AccountEnabled,
         GroupChanged, GroupDeleted, SessionBegun, SignInRefused,

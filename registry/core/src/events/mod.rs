@@ -1,5 +1,5 @@
 //! Events: the list and the stream.
 
+pub mod filter;
 pub mod list;
 pub mod listener;
-pub mod search;

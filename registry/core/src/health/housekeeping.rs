@@ -1,5 +1,5 @@
-//! Housekeeping: deletes unapproved card bytes of agents retired long ago, old totals and decisions, credentials of
-//! ended sources, and ended sessions.
+//! Housekeeping: deletes unapproved card bytes of agents retired long ago, old totals, decisions and deliveries,
+//! credentials of ended sources, and ended sessions.
 
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::versions::BODY_DELETE_BATCH;
@@ -14,6 +14,12 @@ use crate::error::Result;
 /// How long card bytes that were never approved are kept after their agent was retired; ids, digests, decisions and
 /// events stay.
 pub const BODY_RETENTION: i64 = 90 * DAY;
+
+/// How long deliveries of hooks that were made are kept.
+pub const DELIVERED_RETENTION: i64 = 7 * DAY;
+
+/// How long deliveries of hooks that were given up are kept, so that they can be replayed.
+pub const DEAD_RETENTION: i64 = 30 * DAY;
 
 /// Days for which the results of dry runs of policies are kept.
 pub const DRY_RUN_DAYS: i32 = 90;
@@ -49,6 +55,12 @@ pub async fn delete_expired_rows(context: &AppContext) -> Result<bool> {
         .delete_old_access_decisions(ended, MAX_DECISIONS, networks)
         .await?;
     write.delete_expired_sign_in_attempts(now.0).await?;
+    write
+        .delete_old_hook_deliveries(
+            now.plus_micros(-DELIVERED_RETENTION).0,
+            now.plus_micros(-DEAD_RETENTION).0,
+        )
+        .await?;
     let more_tasks = write
         .prune_task_batch(now.0, context.config().a2a.tasks.into())
         .await?;

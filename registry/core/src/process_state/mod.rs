@@ -23,6 +23,7 @@ pub mod search_cache;
 pub mod self_agent;
 pub mod semantic_search;
 pub mod token_uses;
+pub mod webhook_pace;
 
 use std::time::Duration;
 

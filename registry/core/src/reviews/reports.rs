@@ -77,7 +77,7 @@ pub async fn report_agent(
         contact: Some(report.contact.clone()).filter(|contact| !contact.is_empty()),
         at: now.0,
     };
-    let data = json!({"review": review});
+    let data = json!({"agent": visible_agent.id, "review": review});
     change_set.add_event(EventKind::AgentReported, visible_agent.id, actor, data);
     // The review's row must exist before a row that refers to it.
     let committed = change_set.write(&write).await?;

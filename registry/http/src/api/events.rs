@@ -8,9 +8,8 @@ use a2a_registry_api::limits::PageSize;
 use a2a_registry_api::{Event, EventList, deserialize_nonempty_parameter};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::context::AppContext;
-use a2a_registry_core::events::list as events;
-use a2a_registry_core::events::list::load_events_after;
-use a2a_registry_core::events::search::{self, find_events};
+use a2a_registry_core::events::filter::EventFilter;
+use a2a_registry_core::events::list::{self as events, EventListQuery, load_events_after};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::event::EventKind;
@@ -25,6 +24,7 @@ use serde::Deserialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
+use uuid::Uuid;
 
 use crate::answers::response::{self, HandlerResult};
 use crate::limits::stream_limit::StreamPermit;
@@ -36,7 +36,7 @@ use crate::requests::query::Query;
 use crate::requests::server_state::ServerState;
 
 /// Number of events that a stream reads at once.
-const STREAM_BATCH: u32 = 100;
+const STREAM_BATCH: usize = 100;
 /// How often an idle stream checks that its token is still valid.
 const TOKEN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of checks without an event after which a comment keeps the connection open: every 15 seconds.
@@ -50,24 +50,29 @@ pub struct EventQuery {
     /// Returns only events after this sequence number; by default all.
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     after: Option<i64>,
-    /// Returns only events of these kinds. Not for streams, like all filters that follow.
-    #[param(value_type = Vec<EventKind>, inline)]
+    /// Kinds of events, which are alternatives, as are the values of all filters.
+    #[param(inline)]
     kind: Vec<EventKind>,
-    /// Returns only events about this agent, by its id or URN, and about its reviews.
-    agent: Option<String>,
-    /// Returns only events about this domain and its agents.
-    domain: Option<String>,
-    /// Returns only events that the account with this name caused, or that are about it.
+    /// Agents that events are about, by their ids or URNs. Events about reviews are about the agent.
+    agent: Vec<String>,
+    /// Domains that events, or their agents, are about.
+    domain: Vec<String>,
+    /// Names of collections: returns only events about agents in them, as far as the caller finds these now.
+    collection: Vec<String>,
+    /// Id of a saved search of the caller: returns only events about agents that it finds now.
+    #[serde(deserialize_with = "deserialize_nonempty_parameter")]
+    search: Option<Uuid>,
+    /// Name of an account that caused the events, or that they are about. Not for streams.
     account: Option<String>,
-    /// Returns only events from this time on.
+    /// Returns only events from this time on. Not for streams.
     #[param(value_type = Option<Timestamp>, inline)]
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     since: Option<Timestamp>,
-    /// Returns only events before this time.
+    /// Returns only events before this time. Not for streams.
     #[param(value_type = Option<Timestamp>, inline)]
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
     until: Option<Timestamp>,
-    /// Whether the newest events come first.
+    /// Whether the newest events come first. Not for streams.
     newest_first: bool,
     /// Entries on the page, at most 100; by default 20. Not for streams.
     #[serde(deserialize_with = "deserialize_nonempty_parameter")]
@@ -78,16 +83,39 @@ pub struct EventQuery {
 }
 
 impl EventQuery {
-    fn to_query(&self) -> search::EventQuery {
-        search::EventQuery {
-            after: self.after,
+    /// # Errors
+    /// `Invalid` for a condition with too many values.
+    fn to_filter(&self) -> Result<EventFilter, Problem> {
+        let filter = EventFilter {
             kinds: self.kind.clone(),
-            agent: self.agent.clone(),
-            domain: self.domain.clone(),
+            agents: self.agent.clone(),
+            domains: self.domain.clone(),
+            collections: self.collection.clone(),
+            search: self.search,
             account: self.account.clone(),
             since: self.since,
             until: self.until,
-            newest_first: self.newest_first,
+        };
+        filter.check_value_counts()?;
+        Ok(filter)
+    }
+
+    /// Refuses what only pages have: streams follow what happens next.
+    fn check_stream(&self) -> Result<(), Problem> {
+        let of_pages = [
+            ("/page_size", self.page_size.is_some()),
+            ("/page_token", self.page_token.is_some()),
+            ("/account", self.account.is_some()),
+            ("/since", self.since.is_some()),
+            ("/until", self.until.is_some()),
+            ("/newest_first", self.newest_first),
+        ];
+        match of_pages.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((pointer, _)) => Err(Problem::invalid(
+                *pointer,
+                "This parameter is for pages. Leave it out of a stream.",
+            )),
         }
     }
 }
@@ -95,7 +123,7 @@ impl EventQuery {
 /// List events, oldest first
 ///
 /// With a filter, a page may have fewer entries than asked for, even none, while `next_page_token` is set: one request
-/// looks through 50,000 events at most.
+/// looks through 50,000 events at most and, by domain, collection or search, at the agents of 2,000.
 ///
 /// With `Accept: text/event-stream` the response is a stream that stays open until the client closes it. It starts
 /// after `Last-Event-ID`, otherwise after `after`.
@@ -114,44 +142,27 @@ pub async fn event_list(
     query: Query<EventQuery>,
     state: web::Data<ServerState>,
 ) -> HandlerResult {
-    let EventQuery {
-        page_size,
-        page_token,
-        ..
-    } = query.0.clone();
-    let wanted = query.0.to_query();
+    let filter = query.0.to_filter()?;
     // Only streams use `Last-Event-ID`, but an invalid number is always rejected.
     let last_id = last_event_id(&request)?;
     if !accepts_media_type(&request, "text/event-stream") {
+        let wanted = EventListQuery {
+            after: query.0.after,
+            filter,
+            newest_first: query.0.newest_first,
+        };
         let page = PageRequest {
-            page_size,
-            page_token,
+            page_size: query.0.page_size,
+            page_token: query.0.page_token,
         };
-        let events = match wanted.is_whole_log() {
-            true => events::event_list(&state.context, &caller, wanted.after, &page).await?,
-            false => find_events(&state.context, &caller, &wanted, &page).await?,
-        };
+        let events = events::event_list(&state.context, &caller, &wanted, &page).await?;
         return response::json_response(StatusCode::OK, &events);
     }
-    for (is_given, pointer) in [
-        (page_size.is_some(), "/page_size"),
-        (page_token.is_some(), "/page_token"),
-    ] {
-        if is_given {
-            return Err(Problem::invalid(
-                pointer,
-                "Streams have no pages. Leave this parameter out.",
-            ));
-        }
-    }
-    if !wanted.is_whole_log() {
-        let detail = "Streams have no filters. Leave this parameter out, or read pages.";
-        return Err(Problem::invalid("/", detail));
-    }
-    let position = last_id.or(wanted.after).unwrap_or(0);
+    query.0.check_stream()?;
+    let position = last_id.or(query.0.after).unwrap_or(0);
     let pointer = last_id.map_or("/after", |_| "/Last-Event-ID");
     events::require_existing_position(&state.context, position, pointer).await?;
-    stream_events(&request, caller.caller, position, &state)
+    stream_events(&request, caller.caller, (position, filter), &state)
 }
 
 /// Rebuild the search index
@@ -182,7 +193,7 @@ fn last_event_id(request: &HttpRequest) -> Result<Option<i64>, Problem> {
 fn stream_events(
     request: &HttpRequest,
     caller: Caller,
-    position: i64,
+    (position, filter): (i64, EventFilter),
     state: &web::Data<ServerState>,
 ) -> HandlerResult {
     let mut response = HttpResponse::Ok();
@@ -201,6 +212,7 @@ fn stream_events(
         caller,
         token: bearer_token(request)?.map(str::to_owned),
         position,
+        filter,
         signal: state.context.event_signal(),
         shutdown: state.shutdown.clone(),
         is_started: false,
@@ -217,6 +229,7 @@ struct EventStream {
     caller: Caller,
     token: Option<String>,
     position: i64,
+    filter: EventFilter,
     signal: watch::Receiver<i64>,
     shutdown: CancellationToken,
     is_started: bool,
@@ -246,8 +259,9 @@ impl EventStream {
         self.signal.borrow_and_update();
         loop {
             let position = &mut self.position;
+            let (caller, filter) = (&self.caller, &self.filter);
             let events =
-                load_events_after(&self.context, &self.caller, position, STREAM_BATCH).await;
+                load_events_after(&self.context, caller, filter, position, STREAM_BATCH).await;
             let events = events
                 .inspect_err(|error| tracing::warn!(%error, internal = error.internal, "an event stream ends"))
                 .ok()?;

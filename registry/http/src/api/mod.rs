@@ -7,6 +7,7 @@ pub mod domains;
 pub mod events;
 pub mod federation;
 pub mod health;
+pub mod hooks;
 pub mod lint;
 pub mod policies;
 pub mod reviews;

@@ -1,10 +1,11 @@
 //! Events page: who did what, when, and with which content; filtered, and as a file to keep.
 
 use a2a_registry_api::limits::MAX_PAGE_SIZE;
-use a2a_registry_api::{Event, EventList};
+use a2a_registry_api::{Event, EventList, SavedSearch};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::events::search::{EventQuery, find_events};
+use a2a_registry_core::events::filter::EventFilter;
+use a2a_registry_core::events::list::{EventListQuery, event_list};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;
@@ -23,6 +24,7 @@ use crate::pages::moment;
 use crate::requests::auth::ReadEvents;
 use crate::requests::query;
 use crate::requests::visitor::PermittedVisitor;
+use crate::saved_searches::saved_search_list;
 
 const PAGE_SIZE: u32 = 50;
 /// Maximum number of parts of the log that a page looks through for its first event.
@@ -39,6 +41,9 @@ struct EventListParams {
     kind: String,
     agent: String,
     domain: String,
+    collection: String,
+    /// Id of a saved search of the visitor.
+    search: String,
     account: String,
     /// First and last day, in UTC.
     since: String,
@@ -52,6 +57,7 @@ struct EventsPage {
     frame: Frame,
     now: Timestamp,
     filters: EventListParams,
+    searches: Vec<SavedSearch>,
     events: Vec<Event>,
     next: Option<String>,
     export: String,
@@ -72,6 +78,7 @@ pub(crate) async fn show_events(
         next: next.map(|token| filters.url("/events", token)),
         export: filters.url("/events/export", ""),
         filters,
+        searches: saved_search_list(context, caller).await?.searches,
         events: list.events,
     };
     Ok(crate::pages::render_page(StatusCode::OK, &page))
@@ -90,7 +97,7 @@ pub(crate) async fn export_events(
     };
     let (mut lines, mut count) = (String::new(), 0);
     for _ in 0..MAX_READS {
-        let list = find_events(&visitor.context, &visitor.caller, &wanted, &page).await?;
+        let list = event_list(&visitor.context, &visitor.caller, &wanted, &page).await?;
         for event in &list.events {
             let line = serde_json::to_string(event).map_err(|error| {
                 AppError::internal(format!("event {} is no JSON: {error}", event.seq))
@@ -115,26 +122,26 @@ pub(crate) async fn export_events(
 async fn load_page(
     context: &AppContext,
     caller: &Caller,
-    wanted: &EventQuery,
+    wanted: &EventListQuery,
     page_token: &str,
 ) -> Result<EventList> {
     let mut page = PageRequest {
         page_size: Some(PAGE_SIZE),
         page_token: Some(page_token.to_owned()).filter(|token| !token.is_empty()),
     };
-    let mut list = find_events(context, caller, wanted, &page).await?;
+    let mut list = event_list(context, caller, wanted, &page).await?;
     for _ in 1..MAX_PARTS {
         if !list.events.is_empty() || list.next_page_token.is_none() {
             break;
         }
         page.page_token = list.next_page_token;
-        list = find_events(context, caller, wanted, &page).await?;
+        list = event_list(context, caller, wanted, &page).await?;
     }
     Ok(list)
 }
 
 impl EventListParams {
-    fn to_query(&self, newest_first: bool) -> Result<EventQuery> {
+    fn to_query(&self, newest_first: bool) -> Result<EventListQuery> {
         let nonempty = |text: &String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let day = |pointer: &str, text: &String| match nonempty(text) {
             None => Ok(None),
@@ -148,15 +155,23 @@ impl EventListParams {
         let kind = kind.transpose();
         let kind = kind.map_err(|error| AppError::invalid("/kind", error))?;
         let until = day("/until", &self.until)?;
-        Ok(EventQuery {
-            after: None,
+        let search = nonempty(&self.search).map(|search| search.parse::<Uuid>());
+        let search = search.transpose();
+        let search = search.map_err(|error| AppError::invalid("/search", error.to_string()))?;
+        let filter = EventFilter {
             kinds: kind.into_iter().collect(),
-            agent: nonempty(&self.agent),
-            domain: nonempty(&self.domain),
+            agents: nonempty(&self.agent).into_iter().collect(),
+            domains: nonempty(&self.domain).into_iter().collect(),
+            collections: nonempty(&self.collection).into_iter().collect(),
+            search,
             account: nonempty(&self.account),
             since: day("/since", &self.since)?,
             // The last day counts as a whole.
             until: until.map(|day| day.plus_micros(DAY)),
+        };
+        Ok(EventListQuery {
+            after: None,
+            filter,
             newest_first,
         })
     }
@@ -166,6 +181,8 @@ impl EventListParams {
             ("kind", self.kind.as_str()),
             ("agent", &self.agent),
             ("domain", &self.domain),
+            ("collection", &self.collection),
+            ("search", &self.search),
             ("account", &self.account),
             ("since", &self.since),
             ("until", &self.until),
@@ -223,8 +240,12 @@ mod tests {
             now: NOW,
             filters: EventListParams {
                 account: text.to_owned(),
+                collection: text.to_owned(),
                 ..EventListParams::default()
             },
+            searches: vec![read(
+                json!({"id": ID, "name": text, "query": "q=a", "created_at": AT}),
+            )],
             events: vec![event(text, text), event("domain.proved", text)],
             next: None,
             export: "/events/export".to_owned(),
@@ -253,8 +274,8 @@ mod tests {
             until: "2026-01-31".to_owned(),
             ..EventListParams::default()
         };
-        let wanted = params.to_query(true).unwrap();
-        let day = wanted.until.unwrap().0 - wanted.since.unwrap().0;
+        let filter = params.to_query(true).unwrap().filter;
+        let day = filter.until.unwrap().0 - filter.since.unwrap().0;
         assert_eq!(day, DAY);
         let params = EventListParams {
             since: "yesterday".to_owned(),

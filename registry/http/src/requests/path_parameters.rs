@@ -106,6 +106,8 @@ path_parts! {
     WaiverId(Uuid) = "waiver", uuid_schema, |text| parse_path_uuid(&text, AppError::no_waiver);
     /// Id of the decision
     DecisionId(Uuid) = "decision", uuid_schema, |text| parse_path_uuid(&text, AppError::no_decision);
+    /// Id of the hook
+    HookId(Uuid) = "hook", uuid_schema, |text| parse_path_uuid(&text, AppError::no_hook);
     /// Id of the saved search
     SearchId(Uuid) = "search", uuid_schema, |text| parse_path_uuid(&text, AppError::no_saved_search);
 }

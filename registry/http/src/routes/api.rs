@@ -11,7 +11,9 @@ use crate::api::agents::{self, cards};
 use crate::api::policies::{self, decisions, waivers};
 use crate::api::reviews::{self, feeds, writing};
 use crate::api::search::{self, saved as saved_searches};
-use crate::api::{accounts as tokens, collections, domains, events, federation, health, lint};
+use crate::api::{
+    accounts as tokens, collections, domains, events, federation, health, hooks, lint,
+};
 use crate::ard::{routes as ard, well_known};
 use crate::mcp::endpoint as mcp;
 use crate::problems::protocol_errors::ProtocolErrorFormat;
@@ -37,6 +39,8 @@ pub fn mount_api(routes: &mut ServiceConfig<'_>) {
         .service(agents::agent_diff)
         .service(agents::agent_findings)
         .service(agents::agent_endpoint)
+        .service(hooks::agent_watch)
+        .service(hooks::agent_unwatch)
         .service(agents::agent_patch)
         .service(lint::card_lint);
     routes
@@ -129,6 +133,17 @@ fn mount_collections(routes: &mut ServiceConfig<'_>) {
         .service(saved_searches::saved_search_list)
         .service(saved_searches::saved_search_put)
         .service(saved_searches::saved_search_delete);
+    routes
+        .service(hooks::hook_confirm)
+        .service(hooks::hook_test)
+        .service(hooks::hook_rotate)
+        .service(hooks::hook_replay)
+        .service(hooks::hook_deliveries)
+        .service(hooks::hook_list)
+        .service(hooks::hook_create)
+        .service(hooks::hook_show)
+        .service(hooks::hook_delete)
+        .service(hooks::watch_list);
 }
 
 fn mount_policies(routes: &mut ServiceConfig<'_>) {

@@ -10,7 +10,8 @@ use crate::api::reviews::feeds;
 use crate::ard::well_known;
 use crate::mcp::endpoint as mcp;
 use crate::pages::accounts::{
-    login, provider_sign_in, revocations as revocation_pages, sign_in, sign_in_link,
+    hooks as hook_page, login, provider_sign_in, revocations as revocation_pages, sign_in,
+    sign_in_link,
 };
 use crate::pages::domains::{lint_form, register as register_page};
 use crate::pages::policies::{
@@ -126,6 +127,10 @@ plain_routes! {
         POST "/account/tokens" => account_page::create_token_from_form;
         POST "/account/tokens/revoke" => revocation_pages::submit_token_revocation;
         POST "/account/sessions/revoke" => revocation_pages::submit_session_revocation;
+        GET "/account/hooks" => hook_page::show_hooks;
+        POST "/account/hooks" => hook_page::create_hook_from_form;
+        POST "/account/hooks/act" => hook_page::submit_hook_action;
+        POST "/account/watches" => hook_page::submit_watch;
         GET "/reviews" => review_list_page::show_reviews;
         POST "/reviews" => review_list_page::submit_review_decisions;
         GET "/reviews/{review}" => review_page::show_review;

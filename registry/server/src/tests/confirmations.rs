@@ -190,6 +190,24 @@ async fn what_ends_on_the_account_page_is_named_and_confirmed() {
 }
 
 #[actix_web::test]
+async fn a_hook_is_deleted_when_that_is_confirmed() {
+    let registry = Registry::new().await;
+    let own = registry.token(Role::Reader).await;
+    let secret = sign_in(&registry, &own).await;
+    // No such host exists, so the hook stays unconfirmed.
+    let new = json!({"name": "trips", "url": "https://hooks.agents-test.com/x"});
+    let make = TestRequest::post().uri("/v1/hooks").set_json(new);
+    assert_eq!(registry.as_with(&own, make).await.status, 201);
+    let hooks = list(&registry, &own, "/v1/hooks", "hooks").await;
+    let fields = [("id", hooks[0]["id"].as_str().unwrap()), ("act", "delete")];
+    let lost = ["The hook trips, with 0 deliveries that wait and 0 that were given up"];
+    let path = "/account/hooks/act";
+    let gone = confirmed(&registry, &secret, path, &fields, &lost).await;
+    assert_eq!(gone.status, 200);
+    assert!(list(&registry, &own, "/v1/hooks", "hooks").await.is_empty());
+}
+
+#[actix_web::test]
 async fn a_saved_search_is_replaced_when_that_is_confirmed() {
     let registry = Registry::new().await;
     let own = registry.token(Role::Reader).await;

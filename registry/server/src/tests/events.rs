@@ -318,6 +318,25 @@ async fn the_number_of_streams_is_bounded_for_all_and_for_one_account() {
 }
 
 #[actix_web::test]
+async fn a_stream_tells_only_what_its_filter_selects() {
+    let registry = Registry::new().await;
+    let served = serve(&registry);
+    register(&registry, 9).await;
+    let filter = "?kind=domain.registered&domain=127.0.0.1:10&domain=127.0.0.1:11";
+    let mut stream = served.open(filter).await.bytes_stream();
+    for port in [10, 12, 11] {
+        register(&registry, port).await;
+    }
+    let told = read_until(&mut stream, "127.0.0.1:11\"").await;
+    assert!(told.contains("127.0.0.1:10\""), "{told}");
+    for other in ["127.0.0.1:9\"", "127.0.0.1:12\""] {
+        assert!(!told.contains(other), "{told}");
+    }
+    drop(stream);
+    served.stop().await;
+}
+
+#[actix_web::test]
 async fn streams_take_no_pages_and_no_nonsense() {
     let registry = Registry::new().await;
     let stream = |query: &str| {
@@ -329,6 +348,20 @@ async fn streams_take_no_pages_and_no_nonsense() {
         .await
         .problem(400, "invalid-request");
     assert_eq!(paged["errors"][0]["pointer"], "/page_size");
+    for of_pages in [
+        "account=ada",
+        "since=2027-01-01T00:00:00Z",
+        "newest_first=true",
+    ] {
+        let refused = registry.ask(stream(&format!("?{of_pages}"))).await;
+        let problem = refused.problem(400, "invalid-request");
+        let name = of_pages.split('=').next().unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], format!("/{name}"));
+    }
+    let many = format!("?{}", "domain=a.example&".repeat(51));
+    let refused = registry.ask(stream(many.trim_end_matches('&'))).await;
+    let problem = refused.problem(400, "invalid-request");
+    assert_eq!(problem["errors"][0]["pointer"], "/domain");
     registry
         .ask(stream("").insert_header(("last-event-id", "x")))
         .await

@@ -9,6 +9,7 @@ use a2a_registry_api::NewToken;
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::refusal_events::write_credential_refusal_events;
 use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::events::filter::EventFilter;
 use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::metrics::GaugeValues;
 use a2a_registry_domain::role::Role;
@@ -207,7 +208,14 @@ async fn refusals_are_one_event_a_network_and_minute_for_who_reads_accounts() {
         .unwrap();
     let last = newer[20]["seq"].as_i64().unwrap();
     let mut position = newer[0]["seq"].as_i64().unwrap() - 1;
-    let shown = load_events_after(registry.context(), &reader, &mut position, 5).await;
+    let shown = load_events_after(
+        registry.context(),
+        &reader,
+        &EventFilter::default(),
+        &mut position,
+        5,
+    )
+    .await;
     assert_eq!((shown.unwrap().len(), position), (0, last));
 }
 

@@ -44,6 +44,7 @@ mod collections;
 mod domains;
 mod endpoints;
 mod governance;
+mod hooks;
 mod ownership;
 mod peer_candidates;
 mod policies;
@@ -62,6 +63,7 @@ pub use collections::{collection, feed, saved_search};
 pub use domains::{domain, fetch_attempt, pace, proof, source, source_day, source_registrant};
 pub use endpoints::{endpoint_check, endpoint_day, endpoint_host, endpoint_permission};
 pub use governance::{decision, event, review};
+pub use hooks::{agent_watch, hook, hook_agent, hook_delivery};
 pub use ownership::{challenge, enrolled_key, owner_fingerprint, proof_check};
 pub use peer_candidates::peer_candidate;
 pub use policies::{

@@ -41,7 +41,10 @@ pub async fn saved_search_put(
 /// Delete a saved search
 #[utoipa::path(
     tag = "agents",
-    responses((status = 204, description = "The saved search is deleted"))
+    responses(
+        (status = 204, description = "The saved search is deleted"),
+        (status = 409, description = "A hook is told by the saved search"),
+    )
 )]
 #[delete("/v1/searches/{search}")]
 pub async fn saved_search_delete(caller: Require<Read>, search: SearchId) -> HandlerResult {

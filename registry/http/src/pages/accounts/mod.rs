@@ -1,5 +1,6 @@
 //! Account page of the caller: sessions, tokens and domains.
 
+pub mod hooks;
 pub mod login;
 pub mod provider_sign_in;
 pub mod revocations;

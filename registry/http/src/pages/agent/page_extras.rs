@@ -9,6 +9,7 @@ use a2a_registry_core::domains::domain_access::DomainAccess;
 use a2a_registry_core::domains::row_views::proof_view;
 use a2a_registry_core::endpoints::views::load_endpoint_details;
 use a2a_registry_core::error::Result;
+use a2a_registry_core::hooks::watches::is_agent_watched;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -37,6 +38,8 @@ pub(crate) struct AgentPageExtras {
     pub owner_vouched_until: Option<Timestamp>,
     /// Whether the caller is responsible for the agent.
     pub is_own: bool,
+    /// Whether the caller watches the agent; `None` for callers who cannot watch any.
+    pub watched: Option<bool>,
 }
 
 impl AgentPageExtras {
@@ -61,6 +64,7 @@ impl AgentPageExtras {
             collections: containing_collections(context, caller, record).await?,
             endpoint: load_endpoint_details(context, caller, &record.agent).await?,
             is_own: caller_owns_agent(context, caller, &record.agent).await?,
+            watched: is_agent_watched(context, caller, record.agent.id).await?,
             ..Self::default()
         };
         if !(sees_all || record.is_listed() || extras.is_own) {

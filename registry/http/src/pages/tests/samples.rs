@@ -433,6 +433,7 @@ pub fn background(text: &str) -> AgentPageExtras {
             reason: None,
         }],
         owner: Some(text.into()).filter(|owner: &String| !owner.is_empty()),
+        watched: Some(false),
         ..AgentPageExtras::default()
     }
 }

@@ -1,0 +1,427 @@
+//! Creates, confirms, tests, replays and deletes hooks.
+
+use a2a_registry_api::limits::{MAX_CONDITION_VALUES, MAX_HOOKS_PER_ACCOUNT};
+use a2a_registry_api::{CreatedHook, Hook, HookConfirmation, HookFilter, HookTest, NewHook};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::hook::{HookFormat, HookState};
+use a2a_registry_domain::identifiers::new_uuid;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::SECOND;
+use a2a_registry_store::Executor;
+use a2a_registry_store::entity::hook;
+use a2a_registry_store::hooks::{hook_count, hook_page};
+use a2a_registry_store::saved_searches::saved_searches_by_account;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::accounts::subject_callers::load_account_caller_by_id;
+use crate::agents::views::require_visible_agent;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::publish::commit_changes;
+use crate::context::AppContext;
+use crate::error::{AppError, Result};
+use crate::hooks::delivery::{SentMessage, send_paced};
+use crate::hooks::messages::{Addressee, answer_returns_challenge};
+use crate::hooks::notices::{
+    MAX_KNOWN_AGENTS, parse_hook_filter, skip_past_events, tells_of_sight,
+};
+use crate::hooks::sight::{load_agent_facts, select_agents};
+use crate::hooks::target::{HookTarget, require_hook_key};
+use crate::hooks::views::{find_hook, load_hook_view};
+use crate::name_rules::check_name;
+use crate::search::collection_scope::CollectionScope;
+use crate::visibility::caller::{Caller, CallerAccount};
+
+/// Hooks of all accounts together: each of them is compared with every event.
+const MAX_HOOKS: u64 = 10_000;
+/// How long no further challenge is sent: the receiver may not want any.
+const CHALLENGE_PAUSE: i64 = 10 * SECOND;
+
+/// Creates a hook, and sends the challenge that its receiver must return.
+pub async fn hook_create(
+    context: &AppContext,
+    caller: &Caller,
+    new: &NewHook,
+) -> Result<CreatedHook> {
+    let account = caller.require_permission(Permission::Read)?;
+    let sealer = require_hook_key(context)?;
+    check_name("/name", &new.name)?;
+    let guard = context.network.webhook_fetcher.guard();
+    let url = guard.check_url(new.url.reveal());
+    let url = url.map_err(|refusal| AppError::invalid("/url", refusal.to_string()))?;
+    check_hook_filter(context, caller, &new.filter).await?;
+    select_known_agents(context, caller, &new.filter).await?;
+    let (now, entropy) = (context.now(), context.entropy.as_ref());
+    let id = new_uuid(now, entropy);
+    let target = HookTarget::new(url, entropy);
+    let row = hook::Model {
+        id,
+        account_id: account.id,
+        name: new.name.clone(),
+        format: new.format.unwrap_or(HookFormat::CloudEvents).into(),
+        state: HookState::Unconfirmed.into(),
+        filter: filter_text(&new.filter)?,
+        sealed: target.seal(sealer, id, entropy)?,
+        compare_requested_at: None,
+        created_at: now.0,
+        due_at: None,
+        not_before: now.plus_micros(CHALLENGE_PAUSE).0,
+        failures: 0,
+        failing_since: None,
+        last_error: None,
+        last_success_at: None,
+        lease: None,
+        leased_until: None,
+    };
+    insert_hook(context, account, row.clone()).await?;
+    send_challenge(context, caller, &row, &target).await?;
+    created_hook(context, caller, id, &target).await
+}
+
+fn filter_text(filter: &HookFilter) -> Result<String> {
+    serde_json::to_string(filter).map_err(|error| AppError::internal(error.to_string()))
+}
+
+async fn created_hook(
+    context: &AppContext,
+    caller: &Caller,
+    id: Uuid,
+    target: &HookTarget,
+) -> Result<CreatedHook> {
+    let row = find_hook(context, caller, id).await?;
+    let keys = target.shown_keys();
+    let (secret, public_key) =
+        keys.ok_or_else(|| AppError::internal("the keys of a hook cannot be shown"))?;
+    Ok(CreatedHook {
+        hook: load_hook_view(context, row).await?,
+        secret,
+        public_key,
+    })
+}
+
+async fn insert_hook(
+    context: &AppContext,
+    account: &CallerAccount,
+    row: hook::Model,
+) -> Result<()> {
+    let write = context.store.begin_write().await?;
+    // The lock serializes concurrent creations for the counts.
+    write.lock_accounts().await?;
+    let own = hook_page(&write, Some(account.id), None, MAX_HOOKS).await?;
+    if own.iter().any(|own| own.name == row.name) {
+        return Err(AppError::conflict(format!(
+            "You already have a hook {}. Delete it first, or choose another name.",
+            row.name
+        )));
+    }
+    if own.len() >= MAX_HOOKS_PER_ACCOUNT {
+        return Err(AppError::limit_reached(format!(
+            "You have {MAX_HOOKS_PER_ACCOUNT} hooks, which is the maximum. Delete one first."
+        )));
+    }
+    if hook_count(&write).await? >= MAX_HOOKS {
+        return Err(AppError::limit_reached(format!(
+            "The registry has {MAX_HOOKS} hooks, which is the maximum."
+        )));
+    }
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    let data = json!({"account": account.name, "name": row.name, "format": row.format});
+    change_set.add_event(EventKind::HookCreated, row.id, &account.name, data);
+    write.insert_hook(row).await?;
+    commit_changes(context, write, change_set).await
+}
+
+/// Refuses a filter that could never select anything, or names what the caller may not see.
+async fn check_hook_filter(
+    context: &AppContext,
+    caller: &Caller,
+    filter: &HookFilter,
+) -> Result<()> {
+    let unknown = filter
+        .kinds
+        .iter()
+        .find(|kind| kind.known_value().is_none());
+    if let Some(unknown) = unknown {
+        let kind: String = unknown.as_str().chars().take(100).collect();
+        let detail = format!("{kind} is not a kind of notices");
+        return Err(AppError::invalid("/filter/kinds", detail));
+    }
+    if filter.has_too_many_values() {
+        let detail = format!("at most {MAX_CONDITION_VALUES} values of each condition");
+        return Err(AppError::invalid("/filter", detail));
+    }
+    for agent in &filter.agents {
+        let visible = require_visible_agent(context, caller, &agent.to_string()).await;
+        visible.map_err(|error| AppError::invalid("/filter/agents", error.public))?;
+    }
+    if let Some(search) = filter.search {
+        if !filter.domains.is_empty() || !filter.collections.is_empty() {
+            let detail =
+                "a saved search has filters of its own; give domains and collections there";
+            return Err(AppError::invalid("/filter/search", detail));
+        }
+        let account = caller.require_account()?;
+        let saved = saved_searches_by_account(&context.store, account.id).await?;
+        if saved.iter().all(|row| row.id != search) {
+            let detail = AppError::no_saved_search(search).public;
+            return Err(AppError::invalid("/filter/search", detail));
+        }
+    }
+    let collections = CollectionScope::load(context, caller, &filter.collections).await;
+    collections.map_err(|error| match error.members.is_empty() {
+        true => error,
+        false => AppError::invalid("/filter/collections", error.public),
+    })?;
+    Ok(())
+}
+
+/// The agents that a receiver is taken to know when the hook begins; refused if they are too many.
+async fn select_known_agents(
+    context: &AppContext,
+    caller: &Caller,
+    filter: &HookFilter,
+) -> Result<Vec<Uuid>> {
+    if !tells_of_sight(filter) {
+        return Ok(Vec::new());
+    }
+    let most = usize::try_from(MAX_KNOWN_AGENTS).unwrap_or(usize::MAX);
+    let selected = select_agents(context, caller, filter, None, most + 1).await?;
+    if selected.len() > most {
+        let detail =
+            format!("it selects more than {most} agents; narrow it, or choose other kinds");
+        return Err(AppError::invalid("/filter", detail));
+    }
+    Ok(selected.into_iter().collect())
+}
+
+/// Sends the challenge, and activates the hook if the answer returns it.
+async fn send_challenge(
+    context: &AppContext,
+    caller: &Caller,
+    row: &hook::Model,
+    target: &HookTarget,
+) -> Result<SentMessage> {
+    let public_url = context.config().public_url();
+    let addressee = new_addressee(context, row, target, &public_url);
+    let id = new_uuid(context.now(), context.entropy.as_ref());
+    let message = addressee.challenge_message(id)?;
+    let fetcher = &context.network.webhook_fetcher;
+    let mut sent = send_paced(context, fetcher, &target.url, message).await;
+    let is_returned = answer_returns_challenge(&sent.answer, &target.challenge);
+    if sent.error.is_none() && !is_returned {
+        sent.error = Some(
+            "the receiver has not returned the challenge; let it do so, or confirm the hook with the text that it got"
+                .to_owned(),
+        );
+    }
+    match &sent.error {
+        None => activate_hook(context, caller, row.id).await?,
+        Some(error) => {
+            let write = context.store.begin_write().await?;
+            if let Some(mut row) = write.lock_hook(row.id).await? {
+                row.last_error = Some(error.clone());
+                write.update_hook(row).await?;
+            }
+            write.commit().await?;
+        }
+    }
+    Ok(sent)
+}
+
+fn new_addressee<'a>(
+    context: &AppContext,
+    row: &hook::Model,
+    target: &'a HookTarget,
+    public_url: &'a str,
+) -> Addressee<'a> {
+    Addressee {
+        target,
+        format: row.format.known_value().unwrap_or(HookFormat::CloudEvents),
+        public_url,
+        now: context.now(),
+    }
+}
+
+/// Begins to tell the receiver of what changes from now on: it is taken to know what matches now.
+async fn activate_hook(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
+    let row = find_hook(context, caller, id).await?;
+    let filter = parse_hook_filter(&row).unwrap_or_default();
+    // An admin may confirm the hook of another account, which is told what that account may see.
+    let owner = load_account_caller_by_id(context, row.account_id).await?;
+    let owner = owner.map_err(AppError::conflict)?;
+    let agents = select_known_agents(context, &owner, &filter).await?;
+    let facts = load_agent_facts(context, &agents).await?;
+    let write = context.store.begin_write().await?;
+    let unconfirmed = write.lock_hook(id).await?;
+    let unconfirmed = unconfirmed.filter(|row| row.state == HookState::Unconfirmed);
+    let Some(mut row) = unconfirmed else {
+        return Ok(());
+    };
+    skip_past_events(&write).await?;
+    row.state = HookState::Active.into();
+    row.not_before = context.now().0;
+    row.last_error = None;
+    // What has changed since the agents were selected is noticed by a comparison.
+    row.compare_requested_at = Some(context.now().0);
+    write.update_hook(row).await?;
+    let known = facts
+        .iter()
+        .map(|(agent, facts)| facts.to_known(id, *agent));
+    write.upsert_hook_agents(known.collect::<Vec<_>>()).await?;
+    write.commit().await?;
+    Ok(())
+}
+
+/// Confirms a hook by the challenge that its receiver got.
+pub async fn hook_confirm(
+    context: &AppContext,
+    caller: &Caller,
+    id: Uuid,
+    confirmation: &HookConfirmation,
+) -> Result<Hook> {
+    let row = find_hook(context, caller, id).await?;
+    let target = open_target(context, &row)?;
+    if confirmation.challenge.trim() != target.challenge {
+        return Err(AppError::invalid(
+            "/challenge",
+            "this is not the text that the receiver got",
+        ));
+    }
+    activate_hook(context, caller, id).await?;
+    load_hook_view(context, find_hook(context, caller, id).await?).await
+}
+
+fn open_target(context: &AppContext, row: &hook::Model) -> Result<HookTarget> {
+    require_hook_key(context)?;
+    HookTarget::open(context, row).ok_or_else(|| {
+        AppError::conflict(
+            "The registry has lost the key of this hook. Delete the hook and create it again.",
+        )
+    })
+}
+
+/// Sends a test delivery, or the challenge again while the hook is unconfirmed.
+pub async fn hook_test(context: &AppContext, caller: &Caller, id: Uuid) -> Result<HookTest> {
+    let row = find_hook(context, caller, id).await?;
+    let target = open_target(context, &row)?;
+    let sent = match row.state.known_value() {
+        Some(HookState::Active) => {
+            let public_url = context.config().public_url();
+            let addressee = new_addressee(context, &row, &target, &public_url);
+            let message_id = new_uuid(context.now(), context.entropy.as_ref());
+            let message = addressee.test_message(message_id)?;
+            let fetcher = &context.network.webhook_fetcher;
+            send_paced(context, fetcher, &target.url, message).await
+        }
+        Some(HookState::Unconfirmed) => {
+            reserve_challenge(context, id).await?;
+            send_challenge(context, caller, &row, &target).await?
+        }
+        _ => {
+            return Err(AppError::conflict(
+                "The receiver has ended this hook. Delete it and create another one.",
+            ));
+        }
+    };
+    let row = find_hook(context, caller, id).await?;
+    Ok(HookTest {
+        delivered: sent
+            .status
+            .is_some_and(|status| (200..300).contains(&status)),
+        status: sent.status,
+        error: sent.error,
+        state: row.state.0,
+    })
+}
+
+/// Refuses challenges in quick succession.
+async fn reserve_challenge(context: &AppContext, id: Uuid) -> Result<()> {
+    let now = context.now();
+    let write = context.store.begin_write().await?;
+    let row = write.lock_hook(id).await?;
+    let mut row = row.ok_or_else(|| AppError::no_hook(id))?;
+    if row.not_before > now.0 && row.not_before <= now.plus_micros(CHALLENGE_PAUSE).0 {
+        return Err(AppError::limit_reached(
+            "The challenge was sent a moment ago. Wait ten seconds.",
+        ));
+    }
+    row.not_before = now.plus_micros(CHALLENGE_PAUSE).0;
+    write.update_hook(row).await?;
+    write.commit().await?;
+    Ok(())
+}
+
+/// Gives a hook new keys. Those before sign for another day too.
+pub async fn hook_rotate(context: &AppContext, caller: &Caller, id: Uuid) -> Result<CreatedHook> {
+    find_hook(context, caller, id).await?;
+    let sealer = require_hook_key(context)?;
+    let write = context.store.begin_write().await?;
+    let row = write.lock_hook(id).await?;
+    let mut row = row.ok_or_else(|| AppError::no_hook(id))?;
+    let mut target = open_target(context, &row)?;
+    target.rotate_keys(context.now(), context.entropy.as_ref());
+    row.sealed = target.seal(sealer, id, context.entropy.as_ref())?;
+    write.update_hook(row).await?;
+    write.commit().await?;
+    created_hook(context, caller, id, &target).await
+}
+
+/// Sends ended deliveries again: one, or all that were given up. Returns their number.
+pub async fn hook_replay(
+    context: &AppContext,
+    caller: &Caller,
+    id: Uuid,
+    delivery: Option<Uuid>,
+) -> Result<u64> {
+    let row = find_hook(context, caller, id).await?;
+    if row.state != HookState::Active {
+        return Err(AppError::conflict("The hook is not active."));
+    }
+    let now = context.now().0;
+    let write = context.store.begin_write().await?;
+    let replayed = write.replay_hook_deliveries(id, delivery, now).await?;
+    if let Some(delivery) = delivery.filter(|_| replayed == 0) {
+        return Err(AppError::not_found(format!(
+            "The hook has no delivery {delivery} that was made or given up."
+        )));
+    }
+    if let Some(mut row) = write.lock_hook(id).await? {
+        row.due_at = Some(now);
+        row.not_before = now;
+        write.update_hook(row).await?;
+    }
+    write.commit().await?;
+    context.signals.hooks.notify_one();
+    Ok(replayed)
+}
+
+pub async fn hook_delete(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
+    let actor = caller.require_permission(Permission::Read)?;
+    find_hook(context, caller, id).await?;
+    let write = context.store.begin_write().await?;
+    // Waits for a process that is recording deliveries.
+    let row = write.lock_hook(id).await?;
+    let row = row.ok_or_else(|| AppError::no_hook(id))?;
+    write.delete_hook(id).await?;
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    let data = json!({"name": row.name});
+    change_set.add_event(EventKind::HookDeleted, id, &actor.name, data);
+    commit_changes(context, write, change_set).await
+}
+
+/// Refuses to delete a saved search while a hook of the account is told by it.
+pub async fn require_unused_search(db: &impl Executor, account: Uuid, search: Uuid) -> Result<()> {
+    let rows = hook_page(db, Some(account), None, MAX_HOOKS).await?;
+    let mut rows = rows.iter();
+    let using = rows.find(|row| {
+        let filter = parse_hook_filter(row);
+        filter.is_some_and(|filter| filter.search == Some(search))
+    });
+    match using {
+        None => Ok(()),
+        Some(row) => Err(AppError::conflict(format!(
+            "The hook {} is told by this search. Delete the hook first.",
+            row.name
+        ))),
+    }
+}

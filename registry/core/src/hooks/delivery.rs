@@ -1,0 +1,531 @@
+//! Sends what is due to one hook: each notice is judged again, signed and sent, and the outcomes are recorded.
+//!
+//! A hook is leased, so that one process sends to it, and an agent's notices are sent in order. A process that is
+//! killed after sending and before recording sends again: each notice arrives at least once.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use a2a_crawler::fetch::{FetchRecord, Fetcher, WebhookMessage, parse_retry_after};
+use a2a_registry_api::HookFilter;
+use a2a_registry_domain::hook::{HookFormat, HookState, NoticeKind};
+use a2a_registry_domain::identifiers::{Entropy, new_uuid, random_fraction, random_u64};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, SECOND, Timestamp};
+use a2a_registry_store::WriteTransaction;
+use a2a_registry_store::entity::{hook, hook_agent, hook_delivery};
+use a2a_registry_store::hook_deliveries::{DeliveryOutcome, due_hook_deliveries};
+use a2a_registry_store::hooks::{HookLeaseRequest, known_hook_agents};
+use futures::future::join_all;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+use uuid::Uuid;
+
+use crate::accounts::subject_callers::load_account_caller_by_id;
+use crate::context::AppContext;
+use crate::error::{AppError, Result};
+use crate::hooks::event_notices::is_notice_for;
+use crate::hooks::messages::{Addressee, Notice};
+use crate::hooks::notices::parse_hook_filter;
+use crate::hooks::sight::{AgentFacts, compare_sight, load_agent_facts, select_agents};
+use crate::hooks::target::HookTarget;
+use crate::visibility::caller::Caller;
+
+/// Deliveries that are sent to a hook at the same time, each about another agent.
+const CHUNK: u64 = 8;
+/// The duration of a lease, renewed with each chunk, which a slow receiver takes ten seconds for. At a slow pace of
+/// its host a chunk takes longer; what another process sends meanwhile arrives twice.
+const LEASE_DURATION: i64 = 30 * SECOND;
+/// How long a delivery is tried.
+pub const MAX_RETRY_TIME: i64 = 3 * DAY;
+/// The pauses after the first failures; the last one is repeated.
+const RETRY_PAUSES: [i64; 7] = [
+    5 * SECOND,
+    MINUTE,
+    5 * MINUTE,
+    30 * MINUTE,
+    2 * HOUR,
+    5 * HOUR,
+    10 * HOUR,
+];
+/// The share of a pause by which it varies in either direction, so that many receivers are not asked at once.
+const JITTER: f64 = 0.2;
+/// The status by which a receiver ends a hook.
+const GONE: u16 = 410;
+
+/// Leases a hook to which something is due.
+pub async fn lease_due_hook(context: &AppContext) -> Result<Option<hook::Model>> {
+    let now = context.now();
+    let request = HookLeaseRequest {
+        now: now.0,
+        leased_until: now.plus_micros(LEASE_DURATION).0,
+        lease: random_u64(context.entropy.as_ref()).cast_signed(),
+    };
+    Ok(context.store.lease_hook(&request).await?)
+}
+
+/// Sends what is due to a leased hook, until nothing is due, or nothing arrives.
+pub async fn deliver_to_hook(
+    context: &AppContext,
+    leased: &hook::Model,
+    cancel: &CancellationToken,
+) -> Result<()> {
+    while !cancel.is_cancelled() {
+        let now = context.now().0;
+        let rows = due_hook_deliveries(&context.store, leased.id, now, CHUNK).await?;
+        if rows.is_empty() {
+            break;
+        }
+        let judged = judge_deliveries(context, leased, rows).await?;
+        let attempts = send_deliveries(context, leased, judged).await?;
+        if !record_attempts(context, leased, attempts).await? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a lease back.
+pub async fn end_hook_lease(context: &AppContext, leased: &hook::Model) -> Result<()> {
+    let write = context.store.begin_write().await?;
+    let Some(mut row) = lock_leased_hook(&write, leased).await? else {
+        return Ok(());
+    };
+    row.lease = None;
+    row.leased_until = None;
+    row.due_at = write.first_hook_delivery_due_at(row.id).await?;
+    write.update_hook(row).await?;
+    write.commit().await?;
+    Ok(())
+}
+
+/// Locks a hook if this process still has its lease.
+async fn lock_leased_hook(
+    write: &WriteTransaction,
+    leased: &hook::Model,
+) -> Result<Option<hook::Model>> {
+    let row = write.lock_hook(leased.id).await?;
+    Ok(row.filter(|row| row.lease == leased.lease))
+}
+
+/// What to do with a delivery.
+#[derive(Debug)]
+enum Judgment {
+    Send {
+        notice: Notice,
+        /// What the receiver knows afterwards; `None` if the notice does not change that.
+        change: Option<KnownChange>,
+    },
+    /// There is nothing to tell.
+    Drop(Option<KnownChange>),
+    GiveUp(String),
+}
+
+#[derive(Debug)]
+enum KnownChange {
+    Learn(hook_agent::Model),
+    Forget(Uuid),
+}
+
+/// Judges deliveries by what the account may see now.
+async fn judge_deliveries(
+    context: &AppContext,
+    leased: &hook::Model,
+    rows: Vec<hook_delivery::Model>,
+) -> Result<Vec<(hook_delivery::Model, Judgment)>> {
+    let give_up = |rows: Vec<hook_delivery::Model>, reason: &str| {
+        let judged = rows
+            .into_iter()
+            .map(|row| (row, Judgment::GiveUp(reason.to_owned())));
+        Ok(judged.collect())
+    };
+    let caller = match load_account_caller_by_id(context, leased.account_id).await? {
+        Ok(caller) if caller.has_permission(Permission::Read) => caller,
+        Ok(_) => return give_up(rows, "The account may not read."),
+        Err(reason) => return give_up(rows, &reason),
+    };
+    let Some(filter) = parse_hook_filter(leased) else {
+        return give_up(rows, "This version of the registry cannot read the filter.");
+    };
+    let agents: Vec<Uuid> = rows.iter().filter_map(|row| row.agent_id).collect();
+    let facts = load_agent_facts(context, &agents).await?;
+    let known = known_hook_agents(&context.store, &agents).await?;
+    let known = known.into_iter().filter(|row| row.hook_id == leased.id);
+    let known: HashMap<Uuid, hook_agent::Model> = known.map(|row| (row.agent_id, row)).collect();
+    let limit = agents.len();
+    let selected = select_agents(context, &caller, &filter, Some(&agents), limit).await?;
+    let judged = rows.into_iter().map(|mut row| {
+        let agent = row.agent_id.unwrap_or_default();
+        let kind = row.kind.known_value();
+        let judgment = match (kind, facts.get(&agent)) {
+            (None, _) => Judgment::GiveUp("A later version has queued it.".to_owned()),
+            (Some(kind), seen) if kind.is_about_sight() => {
+                let seen = seen.filter(|_| selected.contains(&agent));
+                judge_sight(leased.id, &filter, &mut row, (known.get(&agent), seen))
+            }
+            (Some(kind), Some(facts)) => judge_event(&caller, &filter, &row, (kind, facts)),
+            (Some(_), None) => Judgment::Drop(None),
+        };
+        (row, judgment)
+    });
+    Ok(judged.collect())
+}
+
+/// Judges a notice about sight anew: it says how the agent differs now from what the receiver knows.
+fn judge_sight(
+    hook: Uuid,
+    filter: &HookFilter,
+    row: &mut hook_delivery::Model,
+    (known, seen): (Option<&hook_agent::Model>, Option<&AgentFacts>),
+) -> Judgment {
+    let agent = row.agent_id.unwrap_or_default();
+    let Some(kind) = compare_sight(known, seen).or_else(|| replayed_kind(row, seen)) else {
+        return Judgment::Drop(None);
+    };
+    let change = Some(match seen {
+        Some(seen) => KnownChange::Learn(seen.to_known(hook, agent)),
+        None => KnownChange::Forget(agent),
+    });
+    if !filter.includes_kind(kind) {
+        return Judgment::Drop(change);
+    }
+    row.kind = kind.into();
+    Judgment::Send {
+        notice: new_notice(row, kind, seen),
+        change,
+    }
+}
+
+/// What a replayed notice about sight says if the receiver knows all: what is true now. One that was not replayed has
+/// a slot, and nothing to tell.
+fn replayed_kind(row: &hook_delivery::Model, seen: Option<&AgentFacts>) -> Option<NoticeKind> {
+    if row.slot.is_some() {
+        return None;
+    }
+    Some(match seen {
+        None => NoticeKind::AgentDisappeared,
+        Some(_) if row.kind == NoticeKind::AgentAppeared => NoticeKind::AgentAppeared,
+        Some(_) => NoticeKind::AgentChanged,
+    })
+}
+
+/// Judges a notice of a single event: it is sent while it is for the account. A replayed one says the same again.
+fn judge_event(
+    caller: &Caller,
+    filter: &HookFilter,
+    row: &hook_delivery::Model,
+    (kind, facts): (NoticeKind, &AgentFacts),
+) -> Judgment {
+    let agent = row.agent_id.unwrap_or_default();
+    match is_notice_for(caller, filter, kind, agent, facts) {
+        true => Judgment::Send {
+            notice: new_notice(row, kind, Some(facts)),
+            change: None,
+        },
+        false => Judgment::Drop(None),
+    }
+}
+
+fn new_notice(row: &hook_delivery::Model, kind: NoticeKind, facts: Option<&AgentFacts>) -> Notice {
+    let digest = facts.filter(|_| kind.is_about_sight());
+    Notice {
+        kind,
+        subject: row.subject.clone(),
+        agent: row.agent_id,
+        at: Timestamp(row.at),
+        agent_name: facts.map(|facts| facts.name.clone()),
+        card_digest: digest.map(|facts| facts.card_digest.clone()),
+    }
+}
+
+/// A delivery with what became of it.
+struct Attempt {
+    row: hook_delivery::Model,
+    outcome: AttemptOutcome,
+    change: Option<KnownChange>,
+}
+
+/// What became of an attempt.
+enum AttemptOutcome {
+    /// Nothing was sent.
+    Unsent,
+    GivenUp(String),
+    Sent(SentMessage),
+}
+
+/// The outcome of a message to a receiver.
+#[derive(Debug)]
+pub struct SentMessage {
+    pub status: Option<u16>,
+    /// Why it failed; `None` after a status of success.
+    pub error: Option<String>,
+    /// Microseconds for which the receiver wants no further message, at most a day.
+    pub retry_after: i64,
+    /// The body of the answer, if it was asked for.
+    pub answer: Vec<u8>,
+}
+
+impl SentMessage {
+    /// Any status of success counts, however the answer goes on: the receiver has the message.
+    fn from_record(record: FetchRecord, now: Timestamp) -> Self {
+        match record.result {
+            Ok(response) => {
+                let is_success = (200..300).contains(&response.status);
+                let status = response.status;
+                let retry_after = parse_retry_after(&response.headers, now.into());
+                Self {
+                    status: Some(status),
+                    error: (!is_success).then(|| format!("the receiver answered with {status}")),
+                    retry_after: (i64::from(retry_after.unwrap_or(0)) * SECOND).min(DAY),
+                    answer: response.body,
+                }
+            }
+            Err(error) => {
+                let is_success = error
+                    .status
+                    .is_some_and(|status| (200..300).contains(&status));
+                Self {
+                    status: error.status,
+                    error: (!is_success).then_some(error.detail),
+                    retry_after: 0,
+                    answer: Vec::new(),
+                }
+            }
+        }
+    }
+
+    fn unsent(error: String) -> Self {
+        Self {
+            status: None,
+            error: Some(error),
+            retry_after: 0,
+            answer: Vec::new(),
+        }
+    }
+}
+
+/// Sends a message at the pace of its host.
+pub async fn send_paced(
+    context: &AppContext,
+    fetcher: &Fetcher,
+    url: &Url,
+    message: WebhookMessage,
+) -> SentMessage {
+    let rate = context.config().webhooks.per_target_per_second;
+    let origin = url.origin().ascii_serialization();
+    let pause: Duration = context
+        .webhook_pace
+        .reserve(&origin, rate, context.monotonic_time());
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
+    }
+    let record = fetcher.post_webhook(url, message).await;
+    SentMessage::from_record(record, context.now())
+}
+
+async fn send_deliveries(
+    context: &AppContext,
+    leased: &hook::Model,
+    judged: Vec<(hook_delivery::Model, Judgment)>,
+) -> Result<Vec<Attempt>> {
+    let target = HookTarget::open(context, leased);
+    let config = context.config();
+    let public_url = config.public_url();
+    let addressee = target.as_ref().map(|target| Addressee {
+        target,
+        format: leased
+            .format
+            .known_value()
+            .unwrap_or(HookFormat::CloudEvents),
+        public_url: &public_url,
+        now: context.now(),
+    });
+    let fetcher = &context.network.webhook_fetcher;
+    let attempts = judged.into_iter().map(|(row, judgment)| async move {
+        let (outcome, change) = match (judgment, addressee) {
+            (Judgment::Drop(change), _) => (AttemptOutcome::Unsent, change),
+            (Judgment::GiveUp(reason), _) => (AttemptOutcome::GivenUp(reason), None),
+            (Judgment::Send { .. }, None) => {
+                let error = "the registry has lost the key of this hook; create it again";
+                let sent = SentMessage::unsent(error.to_owned());
+                (AttemptOutcome::Sent(sent), None)
+            }
+            (Judgment::Send { notice, change }, Some(addressee)) => {
+                let message = addressee.notice_message(row.message_id, &notice)?;
+                let url = &addressee.target.url;
+                let sent = send_paced(context, fetcher, url, message).await;
+                (AttemptOutcome::Sent(sent), change)
+            }
+        };
+        Ok::<_, AppError>(Attempt {
+            row,
+            outcome,
+            change,
+        })
+    });
+    join_all(attempts).await.into_iter().collect()
+}
+
+/// The pause after this many failures, varied at random.
+fn retry_pause(failures: i32, entropy: &dyn Entropy) -> i64 {
+    let index = usize::try_from(failures.saturating_sub(1)).unwrap_or(0);
+    let pause = RETRY_PAUSES[index.min(RETRY_PAUSES.len() - 1)];
+    let factor = 1.0 + JITTER * (2.0 * random_fraction(entropy) - 1.0);
+    (pause as f64 * factor) as i64
+}
+
+/// The outcome of a failed message: it is sent again until it has been tried for [`MAX_RETRY_TIME`].
+fn failed_outcome(
+    row: &hook_delivery::Model,
+    sent: &SentMessage,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> DeliveryOutcome {
+    let pause = retry_pause(row.attempts.saturating_add(1), entropy).max(sent.retry_after);
+    let due_at = now.plus_micros(pause).0;
+    let first = row.first_attempt_at.unwrap_or(now.0);
+    let last = first.saturating_add(MAX_RETRY_TIME);
+    DeliveryOutcome::Failed {
+        status: sent.status.map(i32::from),
+        error: sent.error.clone().unwrap_or_default(),
+        due_at: (due_at <= last).then_some(due_at),
+    }
+}
+
+/// Records attempts, and renews the lease; returns whether to go on.
+async fn record_attempts(
+    context: &AppContext,
+    leased: &hook::Model,
+    attempts: Vec<Attempt>,
+) -> Result<bool> {
+    let (now, entropy) = (context.now(), context.entropy.as_ref());
+    let write = context.store.begin_write().await?;
+    // Another process has the lease, or the hook was deleted. What was sent is sent again.
+    let Some(mut row) = lock_leased_hook(&write, leased).await? else {
+        return Ok(false);
+    };
+    let mut summary = AttemptSummary::default();
+    for attempt in attempts {
+        let outcome = match attempt.outcome {
+            AttemptOutcome::Unsent => DeliveryOutcome::Moot,
+            AttemptOutcome::GivenUp(error) => DeliveryOutcome::Failed {
+                status: None,
+                error,
+                due_at: None,
+            },
+            AttemptOutcome::Sent(sent) => {
+                summary.add(&sent);
+                match &sent.error {
+                    None => DeliveryOutcome::Delivered {
+                        status: sent.status.map(i32::from),
+                    },
+                    Some(_) => failed_outcome(&attempt.row, &sent, now, entropy),
+                }
+            }
+        };
+        if !matches!(outcome, DeliveryOutcome::Failed { .. }) {
+            match attempt.change {
+                Some(KnownChange::Learn(known)) => write.upsert_hook_agents([known]).await?,
+                Some(KnownChange::Forget(agent)) => {
+                    write.delete_hook_agent(row.id, agent).await?;
+                }
+                None => {}
+            }
+        }
+        let next = (now.0, new_uuid(now, entropy));
+        write
+            .record_hook_delivery(&attempt.row, &outcome, next)
+            .await?;
+    }
+    let goes_on = summary.apply(&mut row, now, entropy);
+    if row.state == HookState::Ended {
+        let error = "the receiver has ended the hook by an answer with 410";
+        write.give_up_hook_deliveries(row.id, error, now.0).await?;
+    }
+    row.leased_until = Some(now.plus_micros(LEASE_DURATION).0);
+    write.update_hook(row).await?;
+    write.commit().await?;
+    Ok(goes_on)
+}
+
+/// What the messages of a chunk showed about the receiver.
+#[derive(Debug, Default)]
+struct AttemptSummary {
+    has_success: bool,
+    is_gone: bool,
+    last_error: Option<String>,
+    retry_after: i64,
+}
+
+impl AttemptSummary {
+    fn add(&mut self, sent: &SentMessage) {
+        self.has_success |= sent.error.is_none();
+        self.is_gone |= sent.status == Some(GONE);
+        self.retry_after = self.retry_after.max(sent.retry_after);
+        if sent.error.is_some() {
+            self.last_error.clone_from(&sent.error);
+        }
+    }
+
+    /// Updates a hook; returns whether its receiver takes messages. One that takes none is left alone for a while,
+    /// with all that waits; a single message that it refuses delays no other.
+    fn apply(self, row: &mut hook::Model, now: Timestamp, entropy: &dyn Entropy) -> bool {
+        if self.has_success {
+            row.failures = 0;
+            row.failing_since = None;
+            row.last_success_at = Some(now.0);
+        }
+        let Some(error) = self.last_error else {
+            return true;
+        };
+        row.last_error = Some(error);
+        if self.is_gone {
+            row.state = HookState::Ended.into();
+            row.due_at = None;
+            return false;
+        }
+        if self.has_success {
+            return true;
+        }
+        row.failures = row.failures.saturating_add(1);
+        row.failing_since = row.failing_since.or(Some(now.0));
+        let pause = retry_pause(row.failures, entropy).max(self.retry_after);
+        row.not_before = now.plus_micros(pause).0;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Randomness that is the same byte everywhere.
+    #[derive(Debug)]
+    struct Constant(u8);
+
+    impl Entropy for Constant {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(self.0);
+        }
+    }
+
+    #[test]
+    fn a_message_is_tried_for_three_days_ever_less_often() {
+        for random in [Constant(0), Constant(127), Constant(255)] {
+            let (mut at, mut pauses) = (0, Vec::new());
+            for failures in 1.. {
+                let pause = retry_pause(failures, &random);
+                if at + pause > MAX_RETRY_TIME {
+                    break;
+                }
+                at += pause;
+                pauses.push(pause);
+            }
+            assert!(at > 2 * DAY, "{at}");
+            assert!((10..=17).contains(&pauses.len()), "{pauses:?}");
+            assert!(pauses.is_sorted(), "{pauses:?}");
+        }
+        let fixed = retry_pause(1, &Constant(127));
+        assert!((4 * SECOND..6 * SECOND).contains(&fixed), "{fixed}");
+    }
+}

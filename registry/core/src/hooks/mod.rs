@@ -1,0 +1,12 @@
+//! Hooks: accounts are told of agents and reviews by deliveries to their receivers (docs/hooks.md).
+
+pub mod actions;
+pub mod delivery;
+pub mod event_notices;
+pub mod job;
+pub mod messages;
+pub mod notices;
+pub mod sight;
+pub mod target;
+pub mod views;
+pub mod watches;
