@@ -29,7 +29,7 @@ use a2a_registry_core::search::policy_rollout::roll_out_newest_policies;
 use a2a_registry_core::search::{lookup_agents, search_agents};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_core::visits::leases::release_visits;
-use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
+use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle, Visibility};
 use a2a_registry_domain::review::ReviewState;
 use a2a_registry_server::jobs::{RulesRunEnd, redecide_by_changed_rules};
 use a2a_registry_server::startup::StartupResult;
