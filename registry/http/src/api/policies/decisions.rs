@@ -36,7 +36,7 @@ const DECISION_ID: HeaderName = HeaderName::from_static("decision-id");
 /// vouches for; where several agents share a URL, the first one that is denied decides.
 #[utoipa::path(
     tag = "policies",
-    params(("Subject-Authorization" = Option<String>, Header,
+    params(("Subject-Authorization" = Option<String>, Header, pattern = r"^Bearer [!-~]+$",
     description = "`Bearer` and an access token of an identity provider, whose holder is the subject")),
     request_body = DecisionRequest,
     security((), ("token" = [])),
@@ -63,7 +63,7 @@ pub async fn policy_decide(
 /// `Subject-Authorization`, and without that about the caller.
 #[utoipa::path(
     tag = "policies",
-    params(("Subject-Authorization" = Option<String>, Header,
+    params(("Subject-Authorization" = Option<String>, Header, pattern = r"^Bearer [!-~]+$",
     description = "`Bearer` and an access token of an identity provider, whose holder is the subject")),
     request_body = DecisionBatch,
     responses((status = 200, description = "The decisions", body = DecisionBatchResult))
@@ -87,7 +87,7 @@ pub async fn policy_decide_batch(
 /// in the query, and without these a client without a token.
 #[utoipa::path(
     tag = "policies",
-    params(GatewayQuery, ("Subject-Authorization" = Option<String>, Header,
+    params(GatewayQuery, ("Subject-Authorization" = Option<String>, Header, pattern = r"^Bearer [!-~]+$",
     description = "`Bearer` and an access token of an identity provider, whose holder is the subject")),
     security((), ("token" = [])),
     responses(
