@@ -91,6 +91,7 @@ const PARAMETERS: [&str; 16] = [
     "account",
     "group",
     "policy",
+    "preview",
     "waiver",
     "collection",
     "search",

@@ -141,6 +141,7 @@ async fn what_events_are_about_is_read_once(url: &str) {
         "holds",
         "versions",
         "enrolled_keys",
+        "proofs",
         "sources",
         "source_registrants",
         "waivers",

@@ -29,7 +29,7 @@ use a2a_registry_core::search::policy_rollout::roll_out_newest_policies;
 use a2a_registry_core::search::{lookup_agents, search_agents};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_core::visits::leases::release_visits;
-use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
+use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle, Visibility};
 use a2a_registry_domain::review::ReviewState;
 use a2a_registry_server::jobs::{RulesRunEnd, redecide_by_changed_rules};
 use a2a_registry_server::startup::StartupResult;
@@ -519,12 +519,14 @@ impl InProcessRegistry {
             let lasting =
                 row.lifecycle == Lifecycle::Approved || row.lifecycle == Lifecycle::Deprecated;
             if free && lasting {
-                assert!(
+                let is_public = row.visibility == Visibility::Public;
+                assert_eq!(
                     self.public_card_bytes(row.id).await.is_some(),
-                    "{row:?} is served"
+                    is_public,
+                    "{row:?} is served if it is public"
                 );
                 listed.insert(row.id);
-                if row.liveness != LivenessState::Gone {
+                if is_public && row.liveness != LivenessState::Gone {
                     found_by_anyone.insert(row.id);
                 }
             } else {
@@ -563,6 +565,8 @@ impl InProcessRegistry {
             // Values that change without an event are not in an entry.
             from_rows.liveness.last_seen = None;
             from_rows.liveness.next_due = None;
+            let checked_on = &hit.summary.endpoint.checked_on;
+            from_rows.endpoint.checked_on.clone_from(checked_on);
             // The same holds for the URL from which the card was last fetched.
             from_rows.links.origin.clone_from(&hit.summary.links.origin);
             assert_eq!(hit.summary, from_rows);

@@ -3,7 +3,7 @@
 use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use serde_json::Value;
 
-use super::{EndpointForm, EndpointVerdict};
+use super::{ABSENT_TASK_ID, EndpointForm, EndpointVerdict};
 use crate::foreign_text::{MAX_DETAIL, sanitize_text};
 
 /// The scheme of servers that want a TLS client certificate, as cards name it.
@@ -103,7 +103,9 @@ fn classify_json_rpc(document: &Value) -> Option<Classification> {
     let code = error.get("code").and_then(Value::as_i64);
     let code_text = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
     let message = error_text(error);
-    if code.is_some_and(is_a2a_error_code) || has_a2a_details(error) {
+    // The JavaScript SDK of 0.3 reports a missing task as an internal error; whoever names the task has read the method.
+    let names_task = message.contains(ABSENT_TASK_ID);
+    if code.is_some_and(is_a2a_error_code) || has_a2a_details(error) || names_task {
         let reason = format!("The agent answers with an A2A error: {message} ({code_text}).");
         return Some(Classification::new(EndpointVerdict::Answers, &reason));
     }
@@ -373,6 +375,12 @@ mod tests {
             (200, "", error(-32601, "Method not found"), Unclear),
             (200, "", error(-32602, "Invalid params"), Unclear),
             (500, "", error(-32603, "Internal error"), Unclear),
+            (
+                200,
+                "",
+                error(-32603, &format!("Task not found: {ABSENT_TASK_ID}")),
+                Answers,
+            ),
             (
                 400,
                 "",

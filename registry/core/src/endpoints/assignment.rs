@@ -250,6 +250,7 @@ async fn assign_and_commit(
         let check = key.and_then(|key| checks.get(&key));
         if let Some(check) = check
             && check.checked_at.is_some()
+            && row.endpoint_check_id == Some(check.id)
             && batch.approved.contains(&row.id)
         {
             write

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use a2a_registry_api::OutcomeProblem;
+use a2a_registry_api::{OutcomeProblem, PolicyNotice};
 use a2a_registry_core::commit::audit_log::AUDIT_LOG;
 use a2a_registry_core::error::{AppError, CredentialRefusal, ErrorKind, PolicyDenial};
 use actix_web::http::StatusCode;
@@ -14,6 +14,7 @@ use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::problems::problem_kinds::{self, ProblemKind};
 
@@ -38,6 +39,12 @@ pub struct ProblemDocument {
     /// Invalid members and parameters.
     #[serde(default)]
     pub errors: Vec<MemberError>,
+    /// Id of the decision where policies refuse the request, by which its asker looks it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Uuid>,
+    /// What these policies say about it, at most 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notices: Option<Vec<PolicyNotice>>,
 }
 
 /// An invalid member of the body, or an invalid parameter.
@@ -65,6 +72,7 @@ struct ProblemExtras {
     extension: Option<Map<String, Value>>,
     internal: Option<String>,
     refusal: Option<CredentialRefusal>,
+    denial: Option<Box<PolicyDenial>>,
 }
 
 impl Problem {
@@ -99,6 +107,13 @@ impl Problem {
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.extras.retry_after = Some(seconds);
+        self
+    }
+
+    /// Adds the decision by which policies refuse the request.
+    #[must_use]
+    pub fn with_denial(mut self, denial: PolicyDenial) -> Self {
+        self.extras.denial = Some(Box::new(denial));
         self
     }
 
@@ -174,6 +189,7 @@ impl Problem {
 
     /// Response with the problem document, for a request to this path.
     pub fn to_response(&self, instance: &str) -> HttpResponse {
+        let denial = self.extras.denial.as_deref();
         let document = ProblemDocument {
             kind: format!("/problems/{}", self.kind.slug),
             title: self.kind.title.to_owned(),
@@ -181,6 +197,8 @@ impl Problem {
             detail: self.detail.clone(),
             instance: instance.to_owned(),
             errors: self.extras.errors.clone(),
+            decision: denial.map(|denial| denial.decision),
+            notices: denial.map(|denial| denial.notices.clone()),
         };
         let mut response = self.response_builder();
         response.insert_header((header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON)));
@@ -264,22 +282,11 @@ impl From<AppError> for Problem {
             retry_after: error.retry_after,
             internal: error.internal,
             refusal: error.refusal,
-            extension: error.denial.map(|denial| denial_members(*denial)),
+            denial: error.denial,
             ..ProblemExtras::default()
         };
         problem
     }
-}
-
-/// The members of a refusal by policies: the decision, by which it can be looked up, and what the policies say.
-fn denial_members(denial: PolicyDenial) -> Map<String, Value> {
-    let notices = serde_json::to_value(denial.notices).unwrap_or_default();
-    [
-        ("decision".to_owned(), denial.decision.to_string().into()),
-        ("notices".to_owned(), notices),
-    ]
-    .into_iter()
-    .collect()
 }
 
 #[cfg(test)]

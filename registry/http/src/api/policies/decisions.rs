@@ -4,6 +4,7 @@ use a2a_registry_api::{
     DecisionBatch, DecisionBatchResult, DecisionRequest, PolicyDecision, RecordedDecision,
 };
 use a2a_registry_core::decision_log::lookup::load_decision;
+use a2a_registry_core::error::PolicyDenial;
 use a2a_registry_core::policies::access_decision::decide_request;
 use a2a_registry_core::policies::subject_decisions::{
     GatewayQuery, authenticate_gateway, decide_batch, decide_for_gateway,
@@ -11,7 +12,6 @@ use a2a_registry_core::policies::subject_decisions::{
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, post};
-use serde_json::{Map, Value, json};
 
 use crate::answers::response::{self, HandlerResult};
 use crate::problems::problem::Problem;
@@ -36,7 +36,7 @@ const DECISION_ID: HeaderName = HeaderName::from_static("decision-id");
 /// vouches for; where several agents share a URL, the first one that is denied decides.
 #[utoipa::path(
     tag = "policies",
-    params(("Subject-Authorization" = Option<String>, Header,
+    params(("Subject-Authorization" = Option<String>, Header, pattern = r"^Bearer [!-~]+$",
     description = "`Bearer` and an access token of an identity provider, whose holder is the subject")),
     request_body = DecisionRequest,
     security((), ("token" = [])),
@@ -63,7 +63,7 @@ pub async fn policy_decide(
 /// `Subject-Authorization`, and without that about the caller.
 #[utoipa::path(
     tag = "policies",
-    params(("Subject-Authorization" = Option<String>, Header,
+    params(("Subject-Authorization" = Option<String>, Header, pattern = r"^Bearer [!-~]+$",
     description = "`Bearer` and an access token of an identity provider, whose holder is the subject")),
     request_body = DecisionBatch,
     responses((status = 200, description = "The decisions", body = DecisionBatchResult))
@@ -87,7 +87,7 @@ pub async fn policy_decide_batch(
 /// in the query, and without these a client without a token.
 #[utoipa::path(
     tag = "policies",
-    params(GatewayQuery, ("Subject-Authorization" = Option<String>, Header,
+    params(GatewayQuery, ("Subject-Authorization" = Option<String>, Header, pattern = r"^Bearer [!-~]+$",
     description = "`Bearer` and an access token of an identity provider, whose holder is the subject")),
     security((), ("token" = [])),
     responses(
@@ -107,8 +107,11 @@ pub async fn gateway_decide(request: HttpRequest) -> HttpResponse {
         }
         Ok(decision) => {
             let reason = decision.reason.as_deref().unwrap_or("It is denied.");
-            let problem = Problem::new(&problem_kinds::POLICY_DENIED, reason)
-                .with_extension_members(denial_members(&decision));
+            let problem =
+                Problem::new(&problem_kinds::POLICY_DENIED, reason).with_denial(PolicyDenial {
+                    decision: decision.id,
+                    notices: decision.notices.clone(),
+                });
             with_decision_id(problem.to_response(request.uri().path()), &decision)
         }
         Err(problem) => gateway_problem(&request, &problem),
@@ -168,15 +171,6 @@ fn gateway_problem(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     }
     let detail = problem.detail_with_pointer();
     Problem::new(&problem_kinds::FORBIDDEN, detail).to_response(request.uri().path())
-}
-
-fn denial_members(decision: &PolicyDecision) -> Map<String, Value> {
-    [
-        ("decision".to_owned(), json!(decision.id)),
-        ("notices".to_owned(), json!(decision.notices)),
-    ]
-    .into_iter()
-    .collect()
 }
 
 fn with_decision_id(mut answer: HttpResponse, decision: &PolicyDecision) -> HttpResponse {

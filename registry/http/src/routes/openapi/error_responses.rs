@@ -160,6 +160,8 @@ fn openapi_problem_content(status: StatusCode) -> Content {
         detail: "Explanation of the error in this request, and what to do.".to_owned(),
         instance: "/v1/agents".to_owned(),
         errors: Vec::new(),
+        decision: None,
+        notices: None,
     };
     ContentBuilder::new()
         .schema(Some(Ref::from_schema_name(ProblemDocument::name())))

@@ -7,7 +7,7 @@ pub mod other_addresses;
 
 use std::sync::{Arc, LazyLock};
 
-use a2a_registry_api::ard;
+use a2a_registry_api::{PolicyNotice, ard};
 use a2a_registry_core::config::LimitsConfig;
 use a2a_registry_core::error::AppError;
 use actix_web::http::header::{self, HeaderValue};
@@ -81,6 +81,9 @@ fn build_openapi(limits: &LimitsConfig) -> OpenApi {
     components
         .schemas
         .insert(MemberError::name().into_owned(), MemberError::schema());
+    components
+        .schemas
+        .insert(PolicyNotice::name().into_owned(), PolicyNotice::schema());
     // Error descriptions reference this schema, but that does not include it automatically.
     components
         .schemas
