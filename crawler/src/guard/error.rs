@@ -65,7 +65,7 @@ pub enum GuardError {
     UnknownSuffix { host: String },
     /// A name with an override of its connections, in a URL to which the override does not apply.
     #[error(
-        "connections to {host} go to another address by the setting connect, which is for https URLs without a port"
+        "the registry reaches {host} by its setting connect, which is for https URLs without a port; give such a URL"
     )]
     ConnectOverride { host: String },
     /// Several reasons at once, at least two.

@@ -163,11 +163,15 @@ fn problem_detail_for_user(problem: &ProblemDetails) -> &str {
 fn describe_problem(problem: &ProblemDetails, retry_after: Option<&str>) -> String {
     let mut line = summarize_problem(problem);
     match problem.status {
+        // A code that cannot be exchanged takes another login, not a token.
+        401 if line.contains("`a2a-registry login`") => {}
         401 => {
             if !line.ends_with(['.', '?', '!']) {
                 line.push('.');
             }
-            line.push_str(" Give a token with --token or in A2A_REGISTRY_TOKEN.");
+            line.push_str(
+                " Give a token with --token or in A2A_REGISTRY_TOKEN. `a2a-registry login` gets and keeps one.",
+            );
         }
         429 => {
             if let Some(seconds) = retry_after {
@@ -251,7 +255,8 @@ mod tests {
         problem.detail = "This needs a token: send it as `Authorization: Bearer …`.".into();
         assert_eq!(
             describe_problem(&problem, None),
-            "A token is required. Give a token with --token or in A2A_REGISTRY_TOKEN."
+            "A token is required. Give a token with --token or in A2A_REGISTRY_TOKEN. `a2a-registry login` gets and \
+             keeps one."
         );
         problem = ProblemDetails {
             status: 412,

@@ -5,10 +5,8 @@ mod stored_logins;
 
 use a2a_client::is_loopback;
 use a2a_client::oauth::LoopbackRedirect;
-use a2a_crawler::{Clock as _, SystemClock};
-use a2a_registry_api::{CreatedToken, LoginExchange, Token};
+use a2a_registry_api::{CreatedToken, LoginExchange};
 use a2a_registry_domain::role::Scope;
-use a2a_registry_domain::timestamp::Timestamp;
 use clap::Args;
 use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
@@ -18,7 +16,6 @@ use url::Url;
 use super::agent_credentials::map_oauth_error;
 use super::agent_credentials::secret::Secret;
 use super::client::{Client, encode_query};
-use super::client_error::not_found_as_none;
 use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
 use super::credentials::{open_browser, random_token};
@@ -49,8 +46,10 @@ pub struct LoginArgs {
 /// Asks for a token in the browser, and stores it for this registry.
 pub async fn run_login(arguments: &LoginArgs, client: &Client, console: &Console) -> CommandResult {
     let registry = parse_registry_url(client)?;
+    // A file that cannot be read is reported before anybody allows a token.
+    StoredLogins::load()?;
     // A login that has ended must not stand in the way of the next one.
-    let client = Client::new(client.base_url(), None, None)?;
+    let client = client.for_address(client.base_url(), false)?;
     let loopback = LoopbackRedirect::open().await.map_err(map_oauth_error)?;
     let (state, verifier) = (random_token(), random_token());
     let url = login_url(&registry, arguments, &loopback, &state, &verifier)?;
@@ -68,22 +67,33 @@ pub async fn run_login(arguments: &LoginArgs, client: &Client, console: &Console
         .map_err(map_oauth_error)?;
     let exchange = LoginExchange { code, verifier };
     let CreatedToken { token, secret } = client.exchange_login(&exchange).await?.value;
-    let mut logins = StoredLogins::load()?;
     let login = StoredLogin {
         token: Secret(secret),
         id: token.id,
         account: token.account.clone(),
         expires_at: token.expires_at,
     };
-    logins.registries.insert(registry.to_string(), login);
-    logins.save()?;
-    console.print_result(&login_json(&registry, &token), || {
+    match StoredLogins::replace_login(&registry, Some(login.clone())) {
+        Ok(earlier) => {
+            if let Some(earlier) = earlier {
+                revoke_login(&client, &earlier).await?;
+            }
+        }
+        Err(error) => {
+            // Nothing else would know of this token until it expires.
+            revoke_login(&client, &login).await?;
+            return Err(error);
+        }
+    }
+    console.print_result(&json!({"registry": registry, "token": token}), || {
+        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
         let until = token
             .expires_at
             .map(|end| format!(", until {}", end.to_rfc3339()));
         console.print_line(&format!(
-            "logged in at {registry} as {}{}; `a2a-registry logout` ends it",
+            "logged in at {registry} as {} with {}{}; `a2a-registry logout` ends it",
             terminal::escape_line(&token.account),
+            scopes.join(", "),
             until.unwrap_or_default()
         ))
     })
@@ -92,27 +102,28 @@ pub async fn run_login(arguments: &LoginArgs, client: &Client, console: &Console
 /// Revokes the stored token of this registry, and forgets it.
 pub async fn run_logout(client: &Client, console: &Console) -> CommandResult {
     let registry = parse_registry_url(client)?;
-    let mut logins = StoredLogins::load()?;
-    let login = logins
-        .registries
-        .remove(registry.as_str())
+    let login = StoredLogins::replace_login(&registry, None)?
         .ok_or_else(|| CommandError::Negative(format!("there is no login at {registry}")))?;
-    let own = Client::new(client.base_url(), Some(&login.token.0), None)?;
-    let revoked = not_found_as_none(own.revoke_token(login.id).await);
-    logins.save()?;
-    if let Err(error) = revoked {
-        terminal::eprint_note(&format!(
-            "the token {} is forgotten, but could not be revoked: {error}",
-            login.id
-        ));
-    }
+    revoke_login(client, &login).await?;
     console.print_result(&json!({"registry": registry, "token": login.id}), || {
         console.print_line(&format!("logged out at {registry}"))
     })
 }
 
-fn login_json(registry: &Url, token: &Token) -> serde_json::Value {
-    json!({"registry": registry, "token": token})
+/// Revokes the token of a login that is no longer stored. One that has ended already, or whose registry is gone, is no
+/// reason to fail.
+async fn revoke_login(client: &Client, login: &StoredLogin) -> Result<(), CommandError> {
+    let own = Client::new(client.base_url(), Some(&login.token.0), None)?;
+    match own.revoke_token(login.id).await {
+        Err(error) if !matches!(error.status(), Some(401 | 404)) => {
+            terminal::eprint_note(&format!(
+                "the token {} is forgotten here, but could not be revoked; revoke it on the account's page: {error}",
+                login.id
+            ));
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The registry, which must be one that nobody can listen to on the way.
@@ -150,10 +161,4 @@ fn login_url(
     url.set_path("/login");
     url.set_query(Some(&encode_query(&query)?));
     Ok(url)
-}
-
-/// Whether a token has expired by this machine's clock.
-fn has_expired(login: &StoredLogin) -> bool {
-    let now: Timestamp = SystemClock.now().into();
-    login.expires_at.is_some_and(|end| end <= now)
 }

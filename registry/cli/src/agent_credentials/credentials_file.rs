@@ -83,26 +83,14 @@ impl CredentialsFile {
     }
 
     fn lock_blocking(self) -> Result<LockedCredentials, CommandError> {
-        let write_error =
-            |error: std::io::Error| self.error(&format!("it cannot be written: {error}"));
-        create_private_folder(self.folder()).map_err(write_error)?;
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let lock = options.open(self.path.with_extension("lock"));
-        let lock = lock.map_err(write_error)?;
-        lock.lock().map_err(write_error)?;
+        let lock = lock_private_file(&self.path)
+            .map_err(|error| self.error(&format!("it cannot be written: {error}")))?;
         let stored = self.read()?;
         Ok(LockedCredentials {
             file: self,
             _lock: lock,
             stored,
         })
-    }
-
-    fn folder(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("."))
     }
 
     fn error(&self, reason: &str) -> CommandError {
@@ -127,20 +115,38 @@ impl LockedCredentials {
         let mut text = serde_json::to_vec_pretty(&self.stored)
             .map_err(|error| write_error(error.to_string()))?;
         text.push(b'\n');
-        let write = || -> std::io::Result<()> {
-            // The file is created with mode 600.
-            let mut new = NamedTempFile::new_in(self.file.folder())?;
-            new.write_all(&text)?;
-            new.as_file().sync_all()?;
-            new.persist(&self.file.path)?;
-            Ok(())
-        };
-        write().map_err(|error| write_error(error.to_string()))
+        replace_private_file(&self.file.path, &text).map_err(|error| write_error(error.to_string()))
     }
 }
 
+/// Waits until no other process changes the file. None does while the result exists.
+pub(crate) fn lock_private_file(path: &Path) -> std::io::Result<File> {
+    create_private_folder(folder_of(path))?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let lock = options.open(path.with_extension("lock"))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
+/// Replaces the file by one that only its owner can read, at once for all readers.
+pub(crate) fn replace_private_file(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    // The file is created with mode 600.
+    let mut new = NamedTempFile::new_in(folder_of(path))?;
+    new.write_all(text)?;
+    new.as_file().sync_all()?;
+    new.persist(path)?;
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
 /// Creates the folder, accessible to its owner only if it is new.
-pub(crate) fn create_private_folder(folder: &Path) -> std::io::Result<()> {
+fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -69,8 +69,9 @@ const PLACEMENTS: [(&str, Option<&str>, SampleState); 6] = [
 ];
 
 impl SampleState {
-    fn description(self) -> &'static str {
+    fn description(self, approves_all: bool) -> &'static str {
         match self {
+            Self::ChangedCard | Self::Waiting if approves_all => "listed, every card is approved",
             Self::Proved => "proved domain, signed card, URN",
             Self::Unproved => "listed, domain not proved",
             Self::ChangedCard => "listed, a changed card waits",
@@ -279,7 +280,7 @@ impl ContentMaker<'_> {
         Ok(DemoAgent {
             sample: sample.clone(),
             id,
-            state: state.description(),
+            state: state.description(self.approves_all),
         })
     }
 

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{ErrorKind, Write as _};
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
+use a2a_crawler::{Clock as _, SystemClock};
 use a2a_registry_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 use url::Url;
 use uuid::Uuid;
 
-use super::has_expired;
-use crate::agent_credentials::credentials_file::{CredentialsFile, create_private_folder};
+use crate::agent_credentials::credentials_file::{
+    CredentialsFile, lock_private_file, replace_private_file,
+};
 use crate::agent_credentials::secret::{Secret, read_private_file};
 use crate::command_error::CommandError;
 use crate::terminal;
@@ -56,34 +57,39 @@ impl StoredLogins {
         read.map_err(|reason| file_error(&path, &reason))
     }
 
-    /// Replaces the file by one that only its owner can read.
+    /// Sets the login of a registry, or removes it, while no other process changes the file; returns the earlier one.
     ///
     /// # Errors
-    /// If it cannot be written, or has too many registries.
-    pub fn save(&self) -> Result<(), CommandError> {
+    /// If the file cannot be read or written, or has too many registries.
+    pub fn replace_login(
+        registry: &Url,
+        login: Option<StoredLogin>,
+    ) -> Result<Option<StoredLogin>, CommandError> {
         let path = logins_path()?;
-        if self.registries.len() > MAX_REGISTRIES {
+        let write_error =
+            |error: std::io::Error| file_error(&path, &format!("it cannot be written: {error}"));
+        let _lock = lock_private_file(&path).map_err(write_error)?;
+        let mut logins = Self::load()?;
+        let earlier = match login {
+            Some(login) => logins.registries.insert(registry.to_string(), login),
+            None => logins.registries.remove(registry.as_str()),
+        };
+        if logins.registries.len() > MAX_REGISTRIES {
             let reason = format!("it has {MAX_REGISTRIES} registries; log out of some first");
             return Err(file_error(&path, &reason));
         }
-        let write = || -> std::io::Result<()> {
-            let folder = path.parent().unwrap_or(&path);
-            create_private_folder(folder)?;
-            // The file is created with mode 600.
-            let mut new = NamedTempFile::new_in(folder)?;
-            serde_json::to_writer_pretty(&mut new, self)?;
-            new.write_all(b"\n")?;
-            new.as_file().sync_all()?;
-            new.persist(&path)?;
-            Ok(())
-        };
-        write().map_err(|error| file_error(&path, &format!("it cannot be written: {error}")))
+        let mut text =
+            serde_json::to_vec_pretty(&logins).map_err(|error| write_error(error.into()))?;
+        text.push(b'\n');
+        replace_private_file(&path, &text).map_err(write_error)?;
+        Ok(earlier)
     }
 }
 
 /// The token of a login at this registry, unless it has expired. A file that cannot be read is no reason to fail: most
-/// commands work without a token.
+/// commands work without a token, and without a home folder.
 pub(crate) fn find_stored_token(registry: &str) -> Option<String> {
+    logins_path().ok()?;
     let registry = Url::parse(registry.trim_end_matches('/')).ok()?;
     let mut logins = match StoredLogins::load() {
         Ok(logins) => logins,
@@ -94,7 +100,8 @@ pub(crate) fn find_stored_token(registry: &str) -> Option<String> {
         Err(_) => return None,
     };
     let login = logins.registries.remove(registry.as_str())?;
-    if has_expired(&login) {
+    let now: Timestamp = SystemClock.now().into();
+    if login.expires_at.is_some_and(|end| end <= now) {
         terminal::eprint_note(&format!(
             "the login at {registry} has expired; run `a2a-registry login` again"
         ));
@@ -110,6 +117,6 @@ fn logins_path() -> Result<PathBuf, CommandError> {
         .with_file_name("logins.json"))
 }
 
-fn file_error(path: &std::path::Path, reason: &str) -> CommandError {
+fn file_error(path: &Path, reason: &str) -> CommandError {
     CommandError::new(format!("the file of logins {}: {reason}", path.display()))
 }

@@ -110,27 +110,20 @@ impl EmbeddingConfig {
             .collect();
         let mut push_error = |text: &str| errors.push(format!("embedding.{text}"));
         if !self.url.is_empty() {
-            let refusal = SsrfGuard::new(self.guard_config())
-                .check_url(&self.url)
-                .err();
-            match refusal.as_ref().map(GuardError::reasons) {
-                None => {}
-                Some([GuardError::Scheme { .. }, ..]) => {
+            match SsrfGuard::new(self.guard_config()).check_url(&self.url) {
+                Ok(_) => {}
+                Err(GuardError::Scheme { .. }) => {
                     push_error(
                         "url must begin with https://, or with http:// if embedding.allow_http is set",
                     );
                 }
-                Some([GuardError::UserInfo, ..]) => {
+                Err(GuardError::UserInfo) => {
                     push_error(
                         "url must not contain a user name or password; put the key into embedding.key_file",
                     );
                 }
-                Some(_) => push_error(&format!(
-                    "url is rejected by the lists of [embedding]: {}",
-                    refusal
-                        .as_ref()
-                        .map(ToString::to_string)
-                        .unwrap_or_default()
+                Err(refusal) => push_error(&format!(
+                    "url is rejected by the lists of [embedding]: {refusal}"
                 )),
             }
             if self.model.is_empty() {

@@ -266,7 +266,7 @@ fn issuer_url_error(issuer: &str, guard: &SsrfGuard) -> Option<String> {
             None
         }
         Ok(_) => Some("issuer must be a URL without query and fragment".into()),
-        Err(refusal) if matches!(refusal.reasons(), [GuardError::Scheme { .. }, ..]) => Some(
+        Err(GuardError::Scheme { .. }) => Some(
             "issuer must begin with https://, or with http:// if identity.allow_http is set".into(),
         ),
         Err(refusal) => Some(format!(
