@@ -245,3 +245,40 @@ async fn a_login_in_the_browser_gives_the_command_line_a_token() {
     let again = Program::run(command_in(&folder, &["logout"], &url)).await;
     assert_exit(&again, 1, "there is no login");
 }
+
+/// The token of a login goes to the registry alone, also where a command calls an agent that it found there.
+#[tokio::test]
+async fn an_agent_never_gets_the_token_of_a_login() {
+    let registry = RegistrySetup::new().approve_all().start().await;
+    let token = registry.create_token("ada", "reader").await;
+    let agent = Origin::start();
+    let mut card: Value = serde_json::from_str(&card_json("Echo", "repeat")).unwrap();
+    card["url"] = agent.url("/rpc").into();
+    card["capabilities"] = json!({});
+    agent.set_reply("/card.json", OriginReply::json(card.to_string()));
+    let message = json!({
+        "kind": "message", "messageId": "m", "role": "agent",
+        "parts": [{"kind": "text", "text": "hello"}],
+    });
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": message});
+    agent.set_reply("/rpc", OriginReply::json(answer.to_string()));
+    let id = registry.publish(&agent.url("/card.json")).await;
+
+    let folder = TempDir::new().unwrap();
+    let logins = folder.path().join("a2a-registry/logins.json");
+    std::fs::create_dir(folder.path().join("a2a-registry")).unwrap();
+    let login = json!({"token": token, "id": id, "account": "ada", "expires_at": null});
+    let stored = json!({"registries": {(format!("{}/", registry.url)): login}});
+    std::fs::write(&logins, stored.to_string()).unwrap();
+    let private: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&logins, private).unwrap();
+
+    let whoami = Program::run(command_in(&folder, &["whoami"], &registry.url)).await;
+    assert!(join_lines(&whoami.stdout).contains("ada"), "{whoami:#?}");
+    let sent = Program::run(command_in(&folder, &["send", &id, "hi"], &registry.url)).await;
+    assert_exit(&sent, 0, "");
+    assert!(join_lines(&sent.stdout).contains("hello"), "{sent:#?}");
+    assert!(!agent.requests_to("/rpc").is_empty());
+    let requests = format!("{:?}", *agent.subscribe_requests().borrow());
+    assert!(!requests.contains(&token), "{requests}");
+}

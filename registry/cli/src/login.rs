@@ -20,6 +20,7 @@ use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
 use super::credentials::{open_browser, random_token};
 use super::terminal;
+use super::token::join_texts;
 pub(crate) use stored_logins::find_stored_token;
 use stored_logins::{StoredLogin, StoredLogins};
 
@@ -86,14 +87,13 @@ pub async fn run_login(arguments: &LoginArgs, client: &Client, console: &Console
         }
     }
     console.print_result(&json!({"registry": registry, "token": token}), || {
-        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
         let until = token
             .expires_at
             .map(|end| format!(", until {}", end.to_rfc3339()));
         console.print_line(&format!(
             "logged in at {registry} as {} with {}{}; `a2a-registry logout` ends it",
             terminal::escape_line(&token.account),
-            scopes.join(", "),
+            join_texts(&token.scopes),
             until.unwrap_or_default()
         ))
     })

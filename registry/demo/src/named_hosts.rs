@@ -181,12 +181,11 @@ impl NamedHostResolver {
     }
 }
 
-/// A certificate for the names, and the certificate of the authority that signed it.
-fn certify_names(
-    names: &[&str],
+/// An authority whose certificates are accepted for these names and the names below them only.
+fn make_authority(
+    names: &[String],
     now: OffsetDateTime,
-) -> Result<(String, TlsAcceptor), Box<dyn std::error::Error + Send + Sync>> {
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+) -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
     let mut authority = CertificateParams::new(Vec::new())?;
     authority
         .distinguished_name
@@ -200,12 +199,21 @@ fn certify_names(
             GeneralSubtree::IpAddress(CidrSubnet::V6([0; 16], [0; 16])),
         ],
     });
+    authority.not_before = now - CLOCK_TOLERANCE;
+    authority.not_after = now + VALIDITY;
+    CertifiedIssuer::self_signed(authority, KeyPair::generate()?)
+}
+
+/// A certificate for the names, and the certificate of the authority that signed it.
+fn certify_names(
+    names: &[&str],
+    now: OffsetDateTime,
+) -> Result<(String, TlsAcceptor), Box<dyn std::error::Error + Send + Sync>> {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let issuer = make_authority(&names, now)?;
     let mut certified = CertificateParams::new(names)?;
-    for params in [&mut authority, &mut certified] {
-        params.not_before = now - CLOCK_TOLERANCE;
-        params.not_after = now + VALIDITY;
-    }
-    let issuer = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
+    certified.not_before = now - CLOCK_TOLERANCE;
+    certified.not_after = now + VALIDITY;
     let key = KeyPair::generate()?;
     let certificate: CertificateDer<'static> = certified.signed_by(&key, &issuer)?.into();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -288,7 +296,10 @@ mod tests {
     use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig, GetOptions};
     use a2a_crawler::guard::GuardConfig;
     use a2a_crawler::{AttemptOutcome, SystemClock};
-    use time::macros::datetime;
+    use rustls::RootCertStore;
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier as _;
+    use rustls::pki_types::{ServerName, UnixTime};
 
     use super::*;
 
@@ -373,9 +384,33 @@ mod tests {
 
     #[test]
     fn the_authority_signs_for_its_names_only() {
-        let now = datetime!(2026-05-01 00:00 UTC);
-        let (pem, _) = certify_names(&["a.example.com"], now).unwrap();
-        assert!(pem.contains("BEGIN CERTIFICATE") && !pem.contains("PRIVATE KEY"));
+        let now = a2a_crawler::Clock::now(&SystemClock);
+        let authority = make_authority(&["a.example.com".to_owned()], now).unwrap();
+        assert!(!authority.pem().contains("PRIVATE KEY"));
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+        let verifier = verifier.build().unwrap();
+        let is_accepted = |name: &str| {
+            let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+            let key = KeyPair::generate().unwrap();
+            let signed = params.signed_by(&key, &authority).unwrap();
+            let server = ServerName::try_from(name.to_owned()).unwrap();
+            verifier
+                .verify_server_cert(signed.der(), &[], &server, &[], UnixTime::now())
+                .is_ok()
+        };
+        assert!(is_accepted("a.example.com"));
+        for other in [
+            "example.com",
+            "b.example.com",
+            "aa.example.com",
+            "example.net",
+            "127.0.0.1",
+        ] {
+            assert!(!is_accepted(other), "{other}");
+        }
     }
 
     #[test]
