@@ -292,7 +292,8 @@ mod tests {
                 last_error: Some((NOW, text.to_owned())),
             }],
             peers: read(json!({
-                "peers": [{"name": text, "url": text, "share_private": false, "left_alone": true, "last_failure": text}],
+                "peers": [{"name": text, "url": text, "share_private": false, "left_alone": true,
+                    "last_failure": text}],
                 "candidates": [{"identifier": text, "display_name": text, "url": text, "domain": text}],
             })),
         });

@@ -120,8 +120,8 @@ const ACTS: &[AgentAct] = &[
         ..act(
             "withdraw",
             "Withdraw the registration",
-            "Your registration of the source ends. If nobody else has registered the source, it is no longer fetched, and \
-             an agent that was never approved ends with its last source. Retire an approved agent first.",
+            "Your registration of the source ends. If nobody else has registered the source, it is no longer fetched, \
+             and an agent that was never approved ends with its last source. Retire an approved agent first.",
         )
     },
     AgentAct {
