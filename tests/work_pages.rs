@@ -375,3 +375,92 @@ async fn an_admin_makes_the_first_publisher_and_ends_a_leaver() {
     );
     registry.stop().await;
 }
+
+/// The entity tag in the first form of a page that has one.
+fn seen_tag(page: &str) -> String {
+    values(page, "seen").remove(0).replace("&#34;", "\"")
+}
+
+#[tokio::test]
+async fn a_form_changes_no_account_or_group_that_has_changed_meanwhile() {
+    let registry = RegistrySetup::new().start().await;
+    let admin = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
+    registry.create_token("pia", "publisher").await;
+    let account: Value = registry.read_as_admin("/v1/accounts/pia").await;
+    let page = format!("/admin/accounts/{}", account["id"].as_str().unwrap());
+    let seen = seen_tag(&admin.get(&page).await.1);
+    let change = |role: &'static str| [("act", "change"), ("role", role), ("seen", seen.as_str())];
+    assert_eq!(admin.post(&page, &change("reader")).await.0, 303);
+    // The form that was opened before would give back what was taken.
+    let stale = admin.post(&page, &change("publisher")).await;
+    assert_shows(&stale, 412, &["Nothing was changed"]);
+    let account: Value = registry.read_as_admin("/v1/accounts/pia").await;
+    assert_eq!(account["roles"], json!(["reader"]));
+
+    let new = [("name", "travel"), ("members", "pia"), ("act", "set")];
+    assert_eq!(admin.post("/admin/groups", &new).await.0, 303);
+    // An empty field would remove every member.
+    let unread = [("name", "travel"), ("members", ""), ("act", "set")];
+    let refused = admin.post("/admin/groups", &unread).await;
+    assert_shows(&refused, 409, &["The group exists already"]);
+    let edit = admin.get("/admin/groups?edit=travel").await;
+    assert_shows(&edit, 200, &[">pia</textarea>"]);
+    let seen = seen_tag(&edit.1);
+    let emptied = [&unread[..], &[("seen", seen.as_str())]].concat();
+    assert_eq!(admin.post("/admin/groups", &emptied).await.0, 303);
+    let again = admin.post("/admin/groups", &emptied).await;
+    assert_shows(&again, 412, &["Nothing was changed"]);
+
+    // An auditor sees no form, and no link that refuses it.
+    let auditor =
+        PageSession::sign_in(&registry, &registry.create_token("audrey", "auditor").await).await;
+    for path in ["/admin", "/admin/accounts", "/admin/groups", &page] {
+        let shown = auditor.get(path).await;
+        assert_eq!(shown.0, 200, "{path}");
+        let offered = shown.1.contains("/admin/tokens") || shown.1.contains("action=\"/admin");
+        assert!(!offered, "{path}: {}", shown.1);
+    }
+    assert_eq!(auditor.get("/admin/sessions").await.0, 403);
+    assert_eq!(auditor.post(&page, &[("act", "disable")]).await.0, 403);
+    registry.stop().await;
+}
+
+#[tokio::test]
+async fn forms_do_only_what_the_account_may() {
+    let registry = RegistrySetup::new().start().await;
+    let _origin = register_waiting(&registry, 1).await;
+    let curator = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
+    let review = open_reviews(&registry, "").await.reviews.remove(0);
+    let decision = [
+        ("act", "approve"),
+        ("digest", review.digest.as_str()),
+        ("reason", "it is fine"),
+    ];
+    // A refused request has decided nothing.
+    let page = format!("/reviews/{}", review.id);
+    let invalid = format!("{page}?state=nothing");
+    assert_eq!(curator.post(&invalid, &decision).await.0, 400);
+    assert_eq!(open_reviews(&registry, "").await.reviews.len(), 1);
+    assert_eq!(curator.post(&page, &decision).await.0, 303);
+
+    let acts = format!("/agents/{}/acts", review.agent);
+    let publisher =
+        PageSession::sign_in(&registry, &registry.create_token("pia", "publisher").await).await;
+    let suspend = format!("{acts}/suspend");
+    assert_eq!(publisher.get(&suspend).await.0, 403);
+    let reason = ("reason", "a rival");
+    assert_eq!(publisher.post(&suspend, &[reason]).await.0, 403);
+    let confirmed = [reason, ("confirm", "yes")];
+    for act in ["retire", "deprecate", "sponsor", "labels", "queries"] {
+        let refused = publisher.post(&format!("{acts}/{act}"), &confirmed).await;
+        assert_eq!(refused.0, 403, "{act}");
+    }
+    let agent: Value = registry
+        .read_as_admin(&format!("/v1/agents/{}", review.agent))
+        .await;
+    assert_eq!(agent["lifecycle"], "approved");
+    let withdraw = publisher.get(&format!("{acts}/withdraw")).await;
+    assert_shows(&withdraw, 200, &["You have not registered a source"]);
+    assert!(!withdraw.1.contains("id=\"confirm\""), "{}", withdraw.1);
+    registry.stop().await;
+}

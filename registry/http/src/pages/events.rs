@@ -31,6 +31,8 @@ const PAGE_SIZE: u32 = 50;
 const MAX_PARTS: usize = 20;
 /// Maximum number of events in a file; the command line exports any number.
 const MAX_EXPORTED: usize = 10_000;
+/// Bytes after which a file ends.
+const MAX_EXPORTED_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum number of reads for a file, each of a part of the log.
 const MAX_READS: usize = 300;
 
@@ -107,13 +109,18 @@ pub(crate) async fn export_events(
         }
         count += list.events.len();
         page.page_token = list.next_page_token;
-        if page.page_token.is_none() || count >= MAX_EXPORTED {
+        if page.page_token.is_none() || count >= MAX_EXPORTED || lines.len() >= MAX_EXPORTED_BYTES {
             break;
         }
     }
+    // The name of the file says whether it holds every event that matches.
+    let disposition = match page.page_token {
+        None => "attachment; filename=\"events.jsonl\"",
+        Some(_) => "attachment; filename=\"events-incomplete.jsonl\"",
+    };
     Ok(HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, "application/jsonl; charset=utf-8"))
-        .insert_header((CONTENT_DISPOSITION, "attachment; filename=\"events.jsonl\""))
+        .insert_header((CONTENT_DISPOSITION, disposition))
         .insert_header((CACHE_CONTROL, "private, no-cache"))
         .body(lines))
 }

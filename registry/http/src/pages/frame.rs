@@ -18,6 +18,8 @@ pub(crate) struct FrameAccount {
     pub reads_events: bool,
     /// Whether the account may read accounts and the state of the registry.
     pub reads_accounts: bool,
+    /// Whether the account may change accounts, and see the tokens and sessions of others.
+    pub administers: bool,
     /// Whether the account may register domains, within this session.
     pub may_register: bool,
 }
@@ -80,6 +82,7 @@ impl FrameAccount {
             sees_all: visitor.caller.has_permission(Permission::SeeAll),
             reads_events: visitor.caller.has_permission(Permission::ReadEvents),
             reads_accounts: visitor.caller.has_permission(Permission::ReadAccounts),
+            administers: visitor.caller.has_permission(Permission::Administer),
             may_register: visitor.caller.has_permission(Permission::Register),
         })
     }

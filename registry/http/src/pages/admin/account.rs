@@ -5,11 +5,12 @@ use a2a_registry_api::{Account, AccountPatch, NewToken};
 use a2a_registry_core::accounts::account_operations::{account_patch, account_show};
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::context::AppContext;
+use a2a_registry_core::entity_tag::RenderedJson;
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_domain::role::{Permission, Role};
+use a2a_registry_domain::role::Role;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use askama::Template;
@@ -35,8 +36,8 @@ struct OneAccountPage {
     frame: Frame,
     now: Timestamp,
     account: Account,
-    /// Whether the visitor may change the account.
-    changes: bool,
+    /// Entity tag of the account as shown, so that a change made meanwhile is not undone.
+    seen: String,
     /// Each role with whether the account has it.
     roles: Vec<(&'static str, bool)>,
     groups: String,
@@ -49,6 +50,7 @@ struct OneAccountPage {
 #[serde(default)]
 pub(crate) struct AccountForm {
     act: String,
+    seen: String,
     role: Vec<Role>,
     /// Names of groups that admins set, one in each line.
     groups: String,
@@ -58,7 +60,10 @@ pub(crate) struct AccountForm {
     confirm: Confirmation,
 }
 
-impl FormFields for AccountForm {}
+/// Size limits of the form: 100 groups, each character of a name escaped.
+impl FormFields for AccountForm {
+    const MAX_BYTES: usize = 64 * 1024;
+}
 
 pub(crate) async fn show_account(
     visitor: PermittedVisitor<ReadAccounts>,
@@ -106,7 +111,7 @@ async fn run_account_change(
     account: &Account,
     form: &AccountForm,
 ) -> Result<Option<(String, String)>, Problem> {
-    let mut patch = AccountPatch::default();
+    let (mut patch, mut if_match) = (AccountPatch::default(), IfMatch::default());
     match form.act.as_str() {
         "token" => {
             let new = NewToken {
@@ -123,13 +128,14 @@ async fn run_account_change(
         "change" => {
             patch.roles = Some(form.role.clone());
             patch.groups = Some(nonempty_lines(&form.groups));
+            if_match = IfMatch(Some(form.seen.clone()));
         }
         "disable" => patch.disabled = Some(true),
         "enable" => patch.disabled = Some(false),
         _ => return Err(AppError::invalid("/act", "This form has no valid action.").into()),
     }
     let id = account.id.to_string();
-    account_patch(context, caller, &id, &patch, &IfMatch::default()).await?;
+    account_patch(context, caller, &id, &patch, &if_match).await?;
     Ok(None)
 }
 
@@ -140,7 +146,8 @@ fn account_end_page(frame: Frame, account: &Account) -> ConfirmPage {
         frame,
         title: format!("Disable the account {name}"),
         losses: vec![
-            "Its tokens, its sessions and its feed end at once, and enabling it again restores none of them.".to_owned(),
+            "Its tokens, sessions and feed end at once, and enabling it again restores none of them."
+                .to_owned(),
             "Waivers that it has granted end, and its approvals of open reviews no longer count.".to_owned(),
             "Its domains and agents stay; name another owner or sponsor for them.".to_owned(),
         ],
@@ -163,9 +170,10 @@ impl OneAccountPage {
         Self {
             frame: Frame::for_visitor(&context.config(), "admin", visitor),
             now: context.now(),
-            changes: visitor.caller.has_permission(Permission::Administer),
+            seen: RenderedJson::render(&account).map_or_else(|_| String::new(), |one| one.tag),
             roles: roles.collect(),
-            groups: text::multiline_text(&groups.join("\n"), BLOCK),
+            // Uncut: what is missing here would be removed.
+            groups: text::multiline_text(&groups.join("\n"), usize::MAX),
             account,
             made: None,
             problem: None,
@@ -186,7 +194,7 @@ mod tests {
             frame: admin_frame("admin"),
             now: NOW,
             account: read(account(text)),
-            changes: true,
+            seen: String::new(),
             roles: vec![("publisher", true)],
             groups: text::multiline_text(text, BLOCK),
             made: None,

@@ -6,7 +6,7 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::Result;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::text::{self, BLOCK, LINE};
-use a2a_registry_domain::role::{Permission, Role};
+use a2a_registry_domain::role::Role;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
@@ -30,8 +30,6 @@ struct AccountsPage {
     now: Timestamp,
     accounts: Vec<Account>,
     next: Option<String>,
-    /// Whether the visitor may create accounts.
-    creates: bool,
     problem: Option<String>,
     typed: NewAccountForm,
 }
@@ -89,7 +87,6 @@ impl AccountsPage {
             now: context.now(),
             accounts: list.accounts,
             next: next_page_url("/admin/accounts", list.next_page_token.as_deref()),
-            creates: visitor.caller.has_permission(Permission::Administer),
             problem: None,
             typed: NewAccountForm::default(),
         })
@@ -115,7 +112,6 @@ mod tests {
             now: NOW,
             accounts: vec![read(account(text))],
             next: None,
-            creates: true,
             problem: None,
             typed: NewAccountForm::default(),
         });

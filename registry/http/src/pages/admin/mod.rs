@@ -4,14 +4,18 @@ pub mod account;
 pub mod accounts;
 
 use a2a_registry_api::{Group, GroupMembers, PeerList, Session, Token};
-use a2a_registry_core::accounts::groups::{group_delete, group_list, group_put};
+use a2a_registry_core::accounts::groups::{group_delete, group_list, group_put, group_show};
 use a2a_registry_core::accounts::tokens::token_list;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::entity_tag::RenderedJson;
+use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::federation::list_peers;
 use a2a_registry_core::health::readiness::{Readiness, check_readiness};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::providers::ProviderStatus;
 use a2a_registry_core::text::{self, BLOCK, LINE};
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
@@ -64,12 +68,22 @@ struct GroupsPage {
     typed: GroupForm,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct GroupListParams {
+    /// Group whose members the form shows; empty for a new one.
+    edit: String,
+    page_token: Option<String>,
+}
+
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct GroupForm {
     name: String,
     /// Names of accounts, one in each line.
     members: String,
+    /// Entity tag of the group whose members were shown; empty for a new one.
+    seen: String,
     act: String,
     confirm: Confirmation,
 }
@@ -130,14 +144,23 @@ pub(crate) async fn show_groups(
     visitor: PermittedVisitor<ReadAccounts>,
     request: HttpRequest,
 ) -> HandlerResult {
-    let page: PageRequest = query::parse_query(request.query_string())?;
-    let list = group_list(&visitor.context, &visitor.caller, &page).await?;
+    let params: GroupListParams = query::parse_query(request.query_string())?;
+    let (context, caller) = (&visitor.context, &visitor.caller);
+    let page = PageRequest {
+        page_size: None,
+        page_token: params.page_token,
+    };
+    let list = group_list(context, caller, &page).await?;
+    let typed = match params.edit.as_str() {
+        "" => GroupForm::default(),
+        name => GroupForm::from_group(&group_show(context, caller, name).await?)?,
+    };
     let page = GroupsPage {
-        frame: Frame::for_visitor(&visitor.context.config(), "admin", &visitor),
+        frame: Frame::for_visitor(&context.config(), "admin", &visitor),
         groups: list.groups,
         next: next_page_url("/admin/groups", list.next_page_token.as_deref()),
         problem: None,
-        typed: GroupForm::default(),
+        typed,
     };
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
@@ -157,13 +180,7 @@ pub(crate) async fn submit_group(form: PermittedForm<Administer, GroupForm>) -> 
             return Ok(crate::pages::render_page(StatusCode::OK, &page));
         }
         "delete" => group_delete(context, caller, name, &IfMatch::default()).await,
-        _ => {
-            let members = GroupMembers {
-                members: nonempty_lines(&fields.members),
-            };
-            let set = group_put(context, caller, name, &members, &IfMatch::default()).await;
-            set.map(drop)
-        }
+        _ => set_group_from_form(context, caller, name, &fields).await,
     };
     let Err(error) = changed else {
         return Ok(crate::pages::see_other("/admin/groups"));
@@ -179,6 +196,26 @@ pub(crate) async fn submit_group(form: PermittedForm<Administer, GroupForm>) -> 
         typed: fields,
     };
     Ok(crate::pages::render_page(problem.kind().status, &page))
+}
+
+/// Sets the members of a group. Those that the form did not show are not replaced.
+async fn set_group_from_form(
+    context: &AppContext,
+    caller: &Caller,
+    name: &str,
+    form: &GroupForm,
+) -> Result<()> {
+    let is_new = form.seen.is_empty();
+    if is_new && group_show(context, caller, name).await.is_ok() {
+        let problem = "The group exists already. Choose it in the list to change its members.";
+        return Err(AppError::conflict(problem));
+    }
+    let members = GroupMembers {
+        members: nonempty_lines(&form.members),
+    };
+    let if_match = IfMatch((!is_new).then(|| form.seen.clone()));
+    group_put(context, caller, name, &members, &if_match).await?;
+    Ok(())
 }
 
 fn group_deletion_page(frame: Frame, name: &str) -> ConfirmPage {
@@ -207,6 +244,17 @@ pub(crate) fn nonempty_lines(text: &str) -> Vec<String> {
 fn next_page_url(path: &str, token: Option<&str>) -> Option<String> {
     let query = serde_html_form::to_string([("page_token", token?)]).ok()?;
     Some(format!("{path}?{query}"))
+}
+
+impl GroupForm {
+    fn from_group(group: &Group) -> Result<Self> {
+        Ok(Self {
+            name: group.name.clone(),
+            members: text::multiline_text(&group.members.join("\n"), usize::MAX),
+            seen: RenderedJson::render(group)?.tag,
+            ..Self::default()
+        })
+    }
 }
 
 impl GroupsPage {
@@ -244,7 +292,8 @@ mod tests {
                 last_error: Some((NOW, text.to_owned())),
             }],
             peers: read(json!({
-                "peers": [{"name": text, "url": text, "share_private": false, "left_alone": true, "last_failure": text}],
+                "peers": [{"name": text, "url": text, "share_private": false, "left_alone": true,
+                    "last_failure": text}],
                 "candidates": [{"identifier": text, "display_name": text, "url": text, "domain": text}],
             })),
         });

@@ -59,7 +59,6 @@ pub(super) async fn run_agent_act(
 ) -> Result<String, Problem> {
     let summary = &agent.hit.summary;
     let id = summary.id.to_string();
-    let domain_url = format!("/domains/{}", text::path_segment(&summary.domain));
     let request = Act {
         reason: form.reason.clone(),
         hold: None,
@@ -87,11 +86,13 @@ pub(super) async fn run_agent_act(
         "fetch" => {
             let request = Recrawl { full: false };
             domain_recrawl(context, caller, &summary.domain, &request).await?;
-            return Ok(domain_url);
+            let domain = text::path_segment(&summary.domain);
+            return Ok(format!("/domains/{domain}"));
         }
         "withdraw" => {
             source_withdraw(context, caller, &summary.domain, &form.source).await?;
-            return Ok(domain_url);
+            // With its last registration, the domain may be hidden from the caller.
+            return Ok("/account#domains".to_owned());
         }
         act => drop(agent_patch(context, caller, &id, &build_agent_patch(act, form)?).await?),
     }

@@ -1,4 +1,4 @@
-//! Actions on an agent: links on its page, and one page for each action, which says what it does and asks for a reason.
+//! Actions on an agent: links on its page, and a page for each, which says what it does and asks for a reason.
 
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_api::{Agent, SourceView};
@@ -65,7 +65,7 @@ const ACTS: &[AgentAct] = &[
         ..act(
             "fetch",
             "Fetch again",
-            "The registry visits the domain as soon as its limits allow, and takes in the cards that have changed.",
+            "The registry visits the domain as soon as its limits allow, and takes in changed cards.",
         )
     },
     act(
@@ -81,8 +81,8 @@ const ACTS: &[AgentAct] = &[
     act(
         "visibility",
         "Change who finds it",
-        "An owner can only narrow who finds the agent. What is restricted is found by the members of its groups, and by \
-         the audience of its collections.",
+        "An owner can only narrow this. A restricted agent is found by the members of its groups and by the audience \
+         of its collections.",
     ),
     act(
         "sponsor",
@@ -111,8 +111,8 @@ const ACTS: &[AgentAct] = &[
     ),
     curator_act(
         "queries",
-        "Derived queries",
-        "The entry of the agent in the registry's catalog gets representative queries that are derived from its skills.",
+        "Set derived queries",
+        "The agent's entry in the catalog of this registry gets representative queries, derived from its skills.",
     ),
     AgentAct {
         takes_reason: false,
@@ -120,8 +120,8 @@ const ACTS: &[AgentAct] = &[
         ..act(
             "withdraw",
             "Withdraw the registration",
-            "Your registration of the source ends. If nobody else has registered it, the registry fetches it no longer, and \
-             an agent without another source ends.",
+            "Your registration of the source ends. If nobody else has registered the source, it is no longer fetched, \
+             and an agent that was never approved ends with its last source. Retire an approved agent first.",
         )
     },
     AgentAct {
@@ -129,7 +129,7 @@ const ACTS: &[AgentAct] = &[
         ..act(
             "retire",
             "Retire",
-            "The agent is served to nobody any more, and its id is never used again. Nothing brings it back.",
+            "The agent is no longer served to anyone, and its id is never used again.",
         )
     },
 ];
@@ -192,10 +192,14 @@ pub(crate) async fn show_agent_act(
     Slug(act): Slug,
 ) -> HandlerResult {
     let (context, caller) = (&visitor.context, &visitor.caller);
+    let act = find_act(&act)?;
+    if act.is_for_curators {
+        caller.require_permission(Permission::Curate)?;
+    }
     let agent = agent_show(context, caller, &agent).await?;
     let frame = Frame::for_visitor(&context.config(), "agent", &visitor);
     let sources = own_sources(context, caller, &agent).await;
-    let page = AgentActPage::new(frame, &agent, find_act(&act)?, &sources);
+    let page = AgentActPage::new(frame, &agent, act, &sources);
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
@@ -274,6 +278,11 @@ impl AgentActPage {
             sources: sources.iter().map(source).collect(),
             problem: None,
         }
+    }
+
+    /// Whether the form can be sent: without a source there is none to withdraw.
+    fn can_act(&self) -> bool {
+        self.act.name != "withdraw" || !self.sources.is_empty()
     }
 
     fn visibilities() -> impl Iterator<Item = &'static str> {

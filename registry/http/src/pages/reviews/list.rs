@@ -125,6 +125,7 @@ pub(crate) async fn submit_review_decisions(
         return Ok(stay_on_page());
     }
     let (context, visitor, mut fields) = (&form.context, &form.visitor, form.fields);
+    fields.decided = fields.decided.min(MAX_CHOSEN);
     let results = match decide_selected_reviews(context, &visitor.caller, &fields).await {
         Ok(results) => results,
         Err(problem) => {

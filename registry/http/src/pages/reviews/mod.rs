@@ -136,12 +136,14 @@ pub(crate) async fn submit_review_action(
         return Ok(stay_on_page());
     }
     let queue = ReviewListParams::from_query(request.query_string())?;
+    // Invalid filters are refused before the action, not after it.
+    let wanted = queue.to_filter()?;
     let (visitor, fields) = (&form.visitor, form.fields);
     let problem = match run_review_action(&form.context, &visitor.caller, id, fields.clone()).await
     {
         Ok(_) if matches!(fields.act.as_str(), "approve" | "reject") => {
-            let url = next_review_url(&form.context, &visitor.caller, &queue, id).await?;
-            return Ok(crate::pages::see_other(&url));
+            let next = find_next_review(&form.context, &visitor.caller, &wanted, id).await?;
+            return Ok(crate::pages::see_other(&next_review_url(&queue, next, id)));
         }
         Ok(id) => return Ok(crate::pages::see_other(&queue.review_url(&id, &[]))),
         Err(problem) => problem,
@@ -158,19 +160,13 @@ pub(crate) async fn submit_review_action(
 }
 
 /// URL of the next review of the queue that the caller can decide, or of the queue, which confirm the last decision.
-async fn next_review_url(
-    context: &AppContext,
-    caller: &Caller,
-    queue: &ReviewListParams,
-    decided: Uuid,
-) -> Result<String, Problem> {
-    let next = find_next_review(context, caller, &queue.to_filter()?, decided).await?;
+fn next_review_url(queue: &ReviewListParams, next: Option<Uuid>, decided: Uuid) -> String {
     let decided = decided.to_string();
     let done = [("done", decided.as_str())];
-    Ok(match next {
+    match next {
         Some(next) => queue.review_url(&next, &done),
         None => queue.queue_url(&done),
-    })
+    }
 }
 
 async fn run_review_action(

@@ -22,6 +22,7 @@ pub fn admin_frame(here: &'static str) -> Frame {
         sees_all: true,
         reads_events: true,
         reads_accounts: true,
+        administers: true,
         may_register: true,
     };
     Frame {

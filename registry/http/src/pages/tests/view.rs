@@ -221,6 +221,7 @@ fn an_empty_registry_says_how_to_fill_it_and_an_unlucky_search_how_to_widen_it()
         sees_all: true,
         reads_events: true,
         reads_accounts: true,
+        administers: true,
         may_register: true,
     };
     let signed_in = || Frame {
