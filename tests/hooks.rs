@@ -53,6 +53,8 @@ both_databases!(
     a_refused_message_delays_no_other_agent,
     the_account_is_judged_again_at_delivery,
     of_two_processes_one_sends_and_the_other_takes_over,
+    a_process_that_is_behind_drops_nothing,
+    a_hook_of_watched_agents_tells_of_these_alone,
     keys_are_rotated_without_a_gap,
     only_public_targets_that_confirm_are_sent_to,
     a_slack_message_escapes_what_cards_say,
@@ -588,6 +590,53 @@ async fn of_two_processes_one_sends_and_the_other_takes_over(url: &str) {
     // What the first one would record is not recorded.
     end_hook_lease(&stage.registry.app, &leased).await.unwrap();
     assert!(stage.deliver().await.is_empty());
+}
+
+/// A process whose index has not seen the agent yet would find nothing to tell.
+async fn a_process_that_is_behind_drops_nothing(url: &str) {
+    let stage = Stage::new(url).await;
+    let reader = caller(&stage.registry, "reader", Role::Reader).await;
+    stage
+        .hook(&reader, &stage.new_hook("all", kinds(&SIGHT)))
+        .await;
+    stage.deliver().await;
+    let behind = stage.registry.second_process().await;
+    let agent = stage.publish("new.agents-test.com", "Is new.").await;
+    queue_from(&stage.registry).await;
+    let leased = lease_due_hook(&behind.app).await.unwrap().unwrap();
+    let cancel = CancellationToken::new();
+    let before = stage.bodies().len();
+    let refused = deliver_to_hook(&behind.app, &leased, &cancel).await;
+    assert!(refused.is_err());
+    assert_eq!(stage.bodies().len(), before);
+    behind.catch_up().await;
+    deliver_to_hook(&behind.app, &leased, &cancel)
+        .await
+        .unwrap();
+    let told = stage.bodies().split_off(before);
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["data"]["agent"], agent.to_string());
+}
+
+async fn a_hook_of_watched_agents_tells_of_these_alone(url: &str) {
+    let stage = Stage::new(url).await;
+    let (app, admin) = (&stage.registry.app, &stage.registry.admin);
+    let watched = stage.publish("watched.agents-test.com", "Is watched.");
+    let watched = watched.await;
+    let other = stage.publish("other.agents-test.com", "Is not.").await;
+    stage.registry.catch_up().await;
+    watch_agent(app, admin, &watched.to_string()).await.unwrap();
+    let filter = HookFilter {
+        watched: true,
+        ..kinds(&[NoticeKind::AgentHeld])
+    };
+    stage.hook(admin, &stage.new_hook("watched", filter)).await;
+    stage.deliver().await;
+    for agent in [other, watched] {
+        let agent = agent.to_string();
+        agent_suspend(app, admin, &agent, &act()).await.unwrap();
+    }
+    assert_eq!(stage.told().await, one("agent.held", watched));
 }
 
 async fn keys_are_rotated_without_a_gap(url: &str) {

@@ -49,6 +49,7 @@ impl HookFilter {
     /// Whether a condition has more values than a request may give.
     pub fn has_too_many_values(&self) -> bool {
         let counts = [
+            self.kinds.len(),
             self.agents.len(),
             self.domains.len(),
             self.collections.len(),

@@ -102,7 +102,7 @@ impl WriteTransaction {
         let mut hooks: Vec<Uuid> = rows.iter().map(|row| row.hook_id).collect();
         hooks.sort_unstable();
         hooks.dedup();
-        // Hooks are locked before deliveries, as by the processes that send.
+        // They are locked before their deliveries, as by the processes that send.
         for some in hooks.chunks(1_000) {
             let update = hook::Entity::update_many()
                 .set(hook::ActiveModel {

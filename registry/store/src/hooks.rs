@@ -1,5 +1,7 @@
 //! Hooks, their leases, what their receivers know, and watched agents.
 
+use std::collections::HashSet;
+
 use a2a_registry_domain::hook::HookState;
 use a2a_registry_domain::timestamp::DAY;
 use sea_orm::ActiveValue::{NotSet, Set};
@@ -131,6 +133,20 @@ impl WriteTransaction {
     pub async fn lock_hook(&self, id: Uuid) -> Result<Option<hook::Model>, StoreError> {
         let row = lock_for_update(self, hook::Entity::find_by_id(id));
         Ok(row.one(self.connection()).await?)
+    }
+
+    /// Locks those of these hooks that are active, by id. Returns them.
+    pub async fn lock_active_hooks(
+        &self,
+        ids: impl IntoIterator<Item = Uuid>,
+    ) -> Result<HashSet<Uuid>, StoreError> {
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let query = hook::Entity::find()
+            .filter(hook::Column::State.eq(HookState::Active.as_str()))
+            .order_by_asc(hook::Column::Id);
+        let query = lock_for_update(self, query);
+        let rows = rows_where_in(self, query, hook::Column::Id, &ids).await?;
+        Ok(rows.into_iter().map(|row| row.id).collect())
     }
 
     /// Writes all columns of a hook that this write has locked.

@@ -1,5 +1,8 @@
 //! Creates, confirms, tests, replays and deletes hooks.
 
+use std::time::Duration;
+
+use a2a_crawler::fetch::WebhookMessage;
 use a2a_registry_api::limits::{MAX_CONDITION_VALUES, MAX_HOOKS_PER_ACCOUNT};
 use a2a_registry_api::{CreatedHook, Hook, HookConfirmation, HookFilter, HookTest, NewHook};
 use a2a_registry_domain::event::EventKind;
@@ -20,11 +23,11 @@ use crate::commit::change_set::ChangeSet;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::hooks::delivery::{SentMessage, send_paced};
 use crate::hooks::messages::{Addressee, answer_returns_challenge};
 use crate::hooks::notices::{
     MAX_KNOWN_AGENTS, parse_hook_filter, skip_past_events, tells_of_sight,
 };
+use crate::hooks::sending::{SentMessage, send_paced};
 use crate::hooks::sight::{load_agent_facts, select_agents};
 use crate::hooks::target::{HookTarget, require_hook_key};
 use crate::hooks::views::{find_hook, load_hook_view};
@@ -36,6 +39,8 @@ use crate::visibility::caller::{Caller, CallerAccount};
 const MAX_HOOKS: u64 = 10_000;
 /// How long no further challenge is sent: the receiver may not want any.
 const CHALLENGE_PAUSE: i64 = 10 * SECOND;
+/// How long a message that somebody waits for waits for the pace of its host at most.
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Creates a hook, and sends the challenge that its receiver must return.
 pub async fn hook_create(
@@ -205,8 +210,7 @@ async fn send_challenge(
     let addressee = new_addressee(context, row, target, &public_url);
     let id = new_uuid(context.now(), context.entropy.as_ref());
     let message = addressee.challenge_message(id)?;
-    let fetcher = &context.network.webhook_fetcher;
-    let mut sent = send_paced(context, fetcher, &target.url, message).await;
+    let mut sent = send_soon(context, target, message).await;
     let is_returned = answer_returns_challenge(&sent.answer, &target.challenge);
     if sent.error.is_none() && !is_returned {
         sent.error = Some(
@@ -228,6 +232,19 @@ async fn send_challenge(
     Ok(sent)
 }
 
+/// Sends a message that somebody waits for. Deliveries wait longer for their host, so that such messages, of which an
+/// account may ask for many, do not displace them.
+async fn send_soon(
+    context: &AppContext,
+    target: &HookTarget,
+    message: WebhookMessage,
+) -> SentMessage {
+    let sent = send_paced(context, &target.url, message, MAX_WAIT).await;
+    sent.unwrap_or_else(|| {
+        SentMessage::unsent("too many messages to this host wait; try again in a moment")
+    })
+}
+
 fn new_addressee<'a>(
     context: &AppContext,
     row: &hook::Model,
@@ -245,6 +262,10 @@ fn new_addressee<'a>(
 /// Begins to tell the receiver of what changes from now on: it is taken to know what matches now.
 async fn activate_hook(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
     let row = find_hook(context, caller, id).await?;
+    // Reading all agents again would serve nobody.
+    if row.state != HookState::Unconfirmed {
+        return Ok(());
+    }
     let filter = parse_hook_filter(&row).unwrap_or_default();
     // An admin may confirm the hook of another account, which is told what that account may see.
     let owner = load_account_caller_by_id(context, row.account_id).await?;
@@ -310,8 +331,7 @@ pub async fn hook_test(context: &AppContext, caller: &Caller, id: Uuid) -> Resul
             let addressee = new_addressee(context, &row, &target, &public_url);
             let message_id = new_uuid(context.now(), context.entropy.as_ref());
             let message = addressee.test_message(message_id)?;
-            let fetcher = &context.network.webhook_fetcher;
-            send_paced(context, fetcher, &target.url, message).await
+            send_soon(context, &target, message).await
         }
         Some(HookState::Unconfirmed) => {
             reserve_challenge(context, id).await?;
@@ -373,23 +393,24 @@ pub async fn hook_replay(
     id: Uuid,
     delivery: Option<Uuid>,
 ) -> Result<u64> {
-    let row = find_hook(context, caller, id).await?;
+    find_hook(context, caller, id).await?;
+    let now = context.now().0;
+    let write = context.store.begin_write().await?;
+    // Hooks are locked before their deliveries, as by the processes that send.
+    let row = write.lock_hook(id).await?;
+    let mut row = row.ok_or_else(|| AppError::no_hook(id))?;
     if row.state != HookState::Active {
         return Err(AppError::conflict("The hook is not active."));
     }
-    let now = context.now().0;
-    let write = context.store.begin_write().await?;
     let replayed = write.replay_hook_deliveries(id, delivery, now).await?;
     if let Some(delivery) = delivery.filter(|_| replayed == 0) {
         return Err(AppError::not_found(format!(
             "The hook has no delivery {delivery} that was made or given up."
         )));
     }
-    if let Some(mut row) = write.lock_hook(id).await? {
-        row.due_at = Some(now);
-        row.not_before = now;
-        write.update_hook(row).await?;
-    }
+    row.due_at = Some(now);
+    row.not_before = now;
+    write.update_hook(row).await?;
     write.commit().await?;
     context.signals.hooks.notify_one();
     Ok(replayed)

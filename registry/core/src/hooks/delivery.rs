@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use a2a_crawler::fetch::{FetchRecord, Fetcher, WebhookMessage, parse_retry_after};
 use a2a_registry_api::HookFilter;
 use a2a_registry_domain::hook::{HookFormat, HookState, NoticeKind};
 use a2a_registry_domain::identifiers::{Entropy, new_uuid, random_fraction, random_u64};
@@ -18,7 +17,6 @@ use a2a_registry_store::hook_deliveries::{DeliveryOutcome, due_hook_deliveries};
 use a2a_registry_store::hooks::{HookLeaseRequest, known_hook_agents};
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
-use url::Url;
 use uuid::Uuid;
 
 use crate::accounts::subject_callers::load_account_caller_by_id;
@@ -26,16 +24,23 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::hooks::event_notices::is_notice_for;
 use crate::hooks::messages::{Addressee, Notice};
-use crate::hooks::notices::parse_hook_filter;
-use crate::hooks::sight::{AgentFacts, compare_sight, load_agent_facts, select_agents};
+use crate::hooks::notices::{is_policy_set_current, parse_hook_filter};
+use crate::hooks::sending::{SentMessage, send_paced};
+use crate::hooks::sight::{
+    AgentFacts, compare_sight, load_agent_facts, named_agents, select_agents,
+};
 use crate::hooks::target::HookTarget;
-use crate::visibility::caller::Caller;
 
 /// Deliveries that are sent to a hook at the same time, each about another agent.
 const CHUNK: u64 = 8;
-/// The duration of a lease, renewed with each chunk, which a slow receiver takes ten seconds for. At a slow pace of
-/// its host a chunk takes longer; what another process sends meanwhile arrives twice.
+/// The duration of a lease, renewed with each chunk. A chunk waits for the view and for the pace of its host as below,
+/// and a slow receiver takes ten seconds.
 const LEASE_DURATION: i64 = 30 * SECOND;
+/// How long deliveries wait at most for the pace of their host. What would wait longer is postponed by as much.
+const MAX_PACE_WAIT: Duration = Duration::from_secs(8);
+/// How often, and in which pauses, this process looks whether it has seen what it is about to tell.
+const VIEW_CHECKS: usize = 50;
+const VIEW_CHECK_PAUSE: Duration = Duration::from_millis(100);
 /// How long a delivery is tried.
 pub const MAX_RETRY_TIME: i64 = 3 * DAY;
 /// The pauses after the first failures; the last one is repeated.
@@ -76,6 +81,7 @@ pub async fn deliver_to_hook(
         if rows.is_empty() {
             break;
         }
+        wait_for_view(context, &rows).await?;
         let judged = judge_deliveries(context, leased, rows).await?;
         let attempts = send_deliveries(context, leased, judged).await?;
         if !record_attempts(context, leased, attempts).await? {
@@ -83,6 +89,21 @@ pub async fn deliver_to_hook(
         }
     }
     Ok(())
+}
+
+/// Waits until this process sees agents as the one did that has queued these deliveries. One that is behind would find
+/// nothing to tell, and drop them.
+async fn wait_for_view(context: &AppContext, rows: &[hook_delivery::Model]) -> Result<()> {
+    let queued = rows.iter().map(|row| row.seq).max().unwrap_or(0);
+    for _ in 0..VIEW_CHECKS {
+        if context.index.applied_seq() >= queued && is_policy_set_current(context).await? {
+            return Ok(());
+        }
+        tokio::time::sleep(VIEW_CHECK_PAUSE).await;
+    }
+    Err(AppError::internal(
+        "the index or the policies of this process are behind; /readyz says why",
+    ))
 }
 
 /// Gives a lease back.
@@ -152,6 +173,7 @@ async fn judge_deliveries(
     let known = known_hook_agents(&context.store, &agents).await?;
     let known = known.into_iter().filter(|row| row.hook_id == leased.id);
     let known: HashMap<Uuid, hook_agent::Model> = known.map(|row| (row.agent_id, row)).collect();
+    let named = named_agents(context, &caller, &filter).await?;
     let limit = agents.len();
     let selected = select_agents(context, &caller, &filter, Some(&agents), limit).await?;
     let judged = rows.into_iter().map(|mut row| {
@@ -163,7 +185,16 @@ async fn judge_deliveries(
                 let seen = seen.filter(|_| selected.contains(&agent));
                 judge_sight(leased.id, &filter, &mut row, (known.get(&agent), seen))
             }
-            (Some(kind), Some(facts)) => judge_event(&caller, &filter, &row, (kind, facts)),
+            (Some(kind), Some(facts)) => {
+                match is_notice_for(&caller, &filter, kind, named.as_ref(), (agent, facts)) {
+                    // A replayed one says the same again.
+                    true => Judgment::Send {
+                        notice: new_notice(&row, kind, Some(facts)),
+                        change: None,
+                    },
+                    false => Judgment::Drop(None),
+                }
+            }
             (Some(_), None) => Judgment::Drop(None),
         };
         (row, judgment)
@@ -209,23 +240,6 @@ fn replayed_kind(row: &hook_delivery::Model, seen: Option<&AgentFacts>) -> Optio
     })
 }
 
-/// Judges a notice of a single event: it is sent while it is for the account. A replayed one says the same again.
-fn judge_event(
-    caller: &Caller,
-    filter: &HookFilter,
-    row: &hook_delivery::Model,
-    (kind, facts): (NoticeKind, &AgentFacts),
-) -> Judgment {
-    let agent = row.agent_id.unwrap_or_default();
-    match is_notice_for(caller, filter, kind, agent, facts) {
-        true => Judgment::Send {
-            notice: new_notice(row, kind, Some(facts)),
-            change: None,
-        },
-        false => Judgment::Drop(None),
-    }
-}
-
 fn new_notice(row: &hook_delivery::Model, kind: NoticeKind, facts: Option<&AgentFacts>) -> Notice {
     let digest = facts.filter(|_| kind.is_about_sight());
     Notice {
@@ -247,80 +261,12 @@ struct Attempt {
 
 /// What became of an attempt.
 enum AttemptOutcome {
-    /// Nothing was sent.
+    /// There was nothing to send.
     Unsent,
+    /// Too many messages to the host wait already.
+    Postponed,
     GivenUp(String),
     Sent(SentMessage),
-}
-
-/// The outcome of a message to a receiver.
-#[derive(Debug)]
-pub struct SentMessage {
-    pub status: Option<u16>,
-    /// Why it failed; `None` after a status of success.
-    pub error: Option<String>,
-    /// Microseconds for which the receiver wants no further message, at most a day.
-    pub retry_after: i64,
-    /// The body of the answer, if it was asked for.
-    pub answer: Vec<u8>,
-}
-
-impl SentMessage {
-    /// Any status of success counts, however the answer goes on: the receiver has the message.
-    fn from_record(record: FetchRecord, now: Timestamp) -> Self {
-        match record.result {
-            Ok(response) => {
-                let is_success = (200..300).contains(&response.status);
-                let status = response.status;
-                let retry_after = parse_retry_after(&response.headers, now.into());
-                Self {
-                    status: Some(status),
-                    error: (!is_success).then(|| format!("the receiver answered with {status}")),
-                    retry_after: (i64::from(retry_after.unwrap_or(0)) * SECOND).min(DAY),
-                    answer: response.body,
-                }
-            }
-            Err(error) => {
-                let is_success = error
-                    .status
-                    .is_some_and(|status| (200..300).contains(&status));
-                Self {
-                    status: error.status,
-                    error: (!is_success).then_some(error.detail),
-                    retry_after: 0,
-                    answer: Vec::new(),
-                }
-            }
-        }
-    }
-
-    fn unsent(error: String) -> Self {
-        Self {
-            status: None,
-            error: Some(error),
-            retry_after: 0,
-            answer: Vec::new(),
-        }
-    }
-}
-
-/// Sends a message at the pace of its host.
-pub async fn send_paced(
-    context: &AppContext,
-    fetcher: &Fetcher,
-    url: &Url,
-    message: WebhookMessage,
-) -> SentMessage {
-    let rate = context.config().webhooks.per_target_per_second;
-    let origin = url.origin().ascii_serialization();
-    let pause: Duration = context
-        .webhook_pace
-        .reserve(&origin, rate, context.monotonic_time());
-    if !pause.is_zero() {
-        tokio::time::sleep(pause).await;
-    }
-    let record = fetcher.post_webhook(url, message).await;
-    SentMessage::from_record(record, context.now())
 }
 
 async fn send_deliveries(
@@ -340,21 +286,22 @@ async fn send_deliveries(
         public_url: &public_url,
         now: context.now(),
     });
-    let fetcher = &context.network.webhook_fetcher;
     let attempts = judged.into_iter().map(|(row, judgment)| async move {
         let (outcome, change) = match (judgment, addressee) {
             (Judgment::Drop(change), _) => (AttemptOutcome::Unsent, change),
             (Judgment::GiveUp(reason), _) => (AttemptOutcome::GivenUp(reason), None),
             (Judgment::Send { .. }, None) => {
                 let error = "the registry has lost the key of this hook; create it again";
-                let sent = SentMessage::unsent(error.to_owned());
+                let sent = SentMessage::unsent(error);
                 (AttemptOutcome::Sent(sent), None)
             }
             (Judgment::Send { notice, change }, Some(addressee)) => {
                 let message = addressee.notice_message(row.message_id, &notice)?;
                 let url = &addressee.target.url;
-                let sent = send_paced(context, fetcher, url, message).await;
-                (AttemptOutcome::Sent(sent), change)
+                match send_paced(context, url, message, MAX_PACE_WAIT).await {
+                    Some(sent) => (AttemptOutcome::Sent(sent), change),
+                    None => (AttemptOutcome::Postponed, None),
+                }
             }
         };
         Ok::<_, AppError>(Attempt {
@@ -408,6 +355,10 @@ async fn record_attempts(
     for attempt in attempts {
         let outcome = match attempt.outcome {
             AttemptOutcome::Unsent => DeliveryOutcome::Moot,
+            AttemptOutcome::Postponed => {
+                summary.is_postponed = true;
+                continue;
+            }
             AttemptOutcome::GivenUp(error) => DeliveryOutcome::Failed {
                 status: None,
                 error,
@@ -453,6 +404,7 @@ async fn record_attempts(
 struct AttemptSummary {
     has_success: bool,
     is_gone: bool,
+    is_postponed: bool,
     last_error: Option<String>,
     retry_after: i64,
 }
@@ -475,17 +427,24 @@ impl AttemptSummary {
             row.failing_since = None;
             row.last_success_at = Some(now.0);
         }
+        if self.is_postponed {
+            row.not_before = now.plus_micros(MAX_PACE_WAIT.as_micros() as i64).0;
+        }
         let Some(error) = self.last_error else {
-            return true;
+            return !self.is_postponed;
         };
         row.last_error = Some(error);
         if self.is_gone {
+            tracing::warn!(hook = %row.id, "a hook has ended: its receiver answered with 410");
             row.state = HookState::Ended.into();
             row.due_at = None;
             return false;
         }
         if self.has_success {
-            return true;
+            return !self.is_postponed;
+        }
+        if row.failing_since.is_none() {
+            tracing::warn!(hook = %row.id, "a hook fails; `hook show` and `hook deliveries` say why");
         }
         row.failures = row.failures.saturating_add(1);
         row.failing_since = row.failing_since.or(Some(now.0));

@@ -1,5 +1,7 @@
 //! What a single event tells, by itself and of the agents that hooks may have to compare.
 
+use std::collections::HashSet;
+
 use a2a_registry_api::HookFilter;
 use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::event::EventKind;
@@ -61,21 +63,24 @@ pub(super) fn event_notice(row: &event::Model, data: &Value) -> Option<NoticeKin
 }
 
 /// Whether a notice of a single event is for a caller: those about reviews for curators, the others for the account
-/// that is responsible for the agent. Filters by collection and search select agents that the account finds, which
-/// agents on hold are not, so hooks with one get no such notice.
+/// that is responsible for the agent. `named` are the agents that the filter names, if it does. Filters by collection
+/// and search select agents that the account finds, which agents on hold are not, so hooks with one get no such
+/// notice.
 pub fn is_notice_for(
     caller: &Caller,
     filter: &HookFilter,
     kind: NoticeKind,
-    agent: Uuid,
-    facts: &AgentFacts,
+    named: Option<&HashSet<Uuid>>,
+    (agent, facts): (Uuid, &AgentFacts),
 ) -> bool {
     let is_addressed = match kind.is_for_curators() {
         true => caller.has_permission(Permission::Curate),
         false => caller.is_account(facts.responsible),
     };
-    let has_agent = filter.agents.is_empty() || filter.agents.contains(&agent);
-    let has_domain = filter.domains.is_empty() || filter.domains.contains(&facts.domain);
+    let has_agent = named.is_none_or(|named| named.contains(&agent));
+    let mut domains = filter.domains.iter();
+    let has_domain = filter.domains.is_empty()
+        || domains.any(|domain| domain.eq_ignore_ascii_case(&facts.domain));
     is_addressed
         && has_agent
         && has_domain

@@ -88,12 +88,15 @@ impl Notice {
 }
 
 /// Text of others for Slack: its three control characters are escaped, so that it neither mentions anybody nor hides a
-/// link, and hidden characters are made visible.
+/// link, and hidden characters are made visible. Services that accept the same may read `@name` as a mention and
+/// `[text](link)` as a link.
 fn escape_for_slack(text: &str) -> String {
     single_line(text, LINE)
         .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
+        .replace('@', "\u{ff20}")
+        .replace("](", "] (")
 }
 
 /// Where and how a message is sent.
@@ -277,14 +280,15 @@ mod tests {
 
     #[test]
     fn text_of_a_card_neither_mentions_nor_links_in_slack() {
-        let hostile = "<!channel> <https://evil.example|here> & *bold*\n\u{202e}x";
+        let hostile = "<!channel> <https://evil.example|here> & *bold*\n\u{202e}x @all [here](https://evil.example)";
         let text = body(
             HookFormat::Slack,
             &notice(NoticeKind::AgentAppeared, Some(hostile)),
         );
         let text = text["text"].as_str().unwrap();
         assert!(text.contains("&lt;!channel&gt; &lt;https://evil.example|here&gt; &amp;"));
-        assert!(!text.contains(['<', '>', '\n', '\u{202e}']), "{text}");
+        assert!(!text.contains(['<', '>', '\n', '\u{202e}', '@']), "{text}");
+        assert!(!text.contains("]("), "{text}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod event_notices;
 pub mod job;
 pub mod messages;
 pub mod notices;
+pub mod sending;
 pub mod sight;
 pub mod target;
 pub mod views;

@@ -19,6 +19,7 @@ use a2a_registry_store::hook_deliveries::{MAX_WAITING_DELIVERIES, hook_delivery_
 use a2a_registry_store::hooks::{
     active_hooks, agents_known_to_hook, known_agent_count, known_hook_agents,
 };
+use a2a_registry_store::policies::newest_policy_set_number;
 use a2a_registry_store::{WriteTransaction, events, settings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,7 +29,9 @@ use crate::accounts::subject_callers::load_account_caller_by_id;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::hooks::event_notices::{ComparedHooks, compared_hooks, event_notice};
-use crate::hooks::sight::{AgentFacts, compare_sight, load_agent_facts, select_agents};
+use crate::hooks::sight::{
+    AgentFacts, compare_sight, load_agent_facts, named_agents, select_agents,
+};
 use crate::visibility::caller::Caller;
 
 /// The setting with the position in the events.
@@ -93,7 +96,7 @@ pub async fn queue_next_notices(context: &AppContext) -> Result<bool> {
     // What an agent looks like after an event is read from the index.
     let indexed = context.index.applied_seq();
     rows.retain(|row| row.seq <= indexed);
-    let compared = match is_policy_set_current(context) {
+    let compared = match is_policy_set_current(context).await? {
         true => find_hook_to_compare(context, &hooks).await?,
         false => None,
     };
@@ -133,10 +136,10 @@ fn own_id(context: &AppContext) -> Uuid {
     context.rules_progress.lease_owner
 }
 
-/// Whether this process shows agents by the newest policies that it knows.
-fn is_policy_set_current(context: &AppContext) -> bool {
-    let sets = &context.policy_sets;
-    sets.enforced_set().number() == sets.newest_set().number()
+/// Whether this process shows agents by the newest policies. It may not know of these yet, so the database is asked.
+pub async fn is_policy_set_current(context: &AppContext) -> Result<bool> {
+    let newest = newest_policy_set_number(&context.store).await?;
+    Ok(u64::try_from(newest).unwrap_or(0) == context.policy_sets.enforced_set().number())
 }
 
 /// The filter of a hook; `None`, which is logged, if this build cannot read it.
@@ -244,11 +247,15 @@ impl<'a> NoticeBatch<'a> {
             let Some(caller) = self.load_caller(row.account_id).await? else {
                 continue;
             };
+            let named = match single_events.is_empty() {
+                true => None,
+                false => named_agents(self.context, &caller, &filter).await?,
+            };
             for (event, kind, agent) in &single_events {
                 let is_new = event.at >= row.created_at && filter.includes_kind(*kind);
-                let is_told = facts
-                    .get(agent)
-                    .is_some_and(|facts| is_notice_for(&caller, &filter, *kind, *agent, facts));
+                let is_told = facts.get(agent).is_some_and(|facts| {
+                    is_notice_for(&caller, &filter, *kind, named.as_ref(), (*agent, facts))
+                });
                 if is_new && is_told {
                     let subject = event.subject.clone();
                     self.add_delivery(row, *kind, (*agent, subject), event, None);
@@ -376,6 +383,7 @@ impl<'a> NoticeBatch<'a> {
         if Position::parse(stored).is_none_or(|stored| stored.seq != before.seq) {
             return Ok(false);
         }
+        self.lock_hooks(&write).await?;
         for compared in &self.to_compare {
             let account = match compared {
                 ComparedHooks::All => None,
@@ -385,7 +393,6 @@ impl<'a> NoticeBatch<'a> {
                 .request_hook_comparison(account, context.now().0)
                 .await?;
         }
-        // In a fixed order, so that processes that write for the same hooks do not deadlock.
         let mut changed: BTreeSet<Uuid> = full.clone();
         changed.extend(self.compared.map(|(id, _)| id));
         for id in changed {
@@ -419,14 +426,28 @@ impl<'a> NoticeBatch<'a> {
         Ok(true)
     }
 
-    /// Drops deliveries to hooks with too many that wait, and of agents beyond those that a receiver may know. Returns
+    /// Drops what is for hooks that were deleted or ended meanwhile: it would have all of this refused, or never end.
+    /// The others are locked in a fixed order, so that processes that write for the same ones do not deadlock.
+    async fn lock_hooks(&mut self, write: &WriteTransaction) -> Result<()> {
+        let active = write.lock_active_hooks(self.written_hooks()).await?;
+        self.deliveries.retain(|row| active.contains(&row.hook_id));
+        self.known.retain(|row| active.contains(&row.hook_id));
+        Ok(())
+    }
+
+    fn written_hooks(&self) -> BTreeSet<Uuid> {
+        let told = self.deliveries.iter().map(|row| row.hook_id);
+        told.chain(self.known.iter().map(|row| row.hook_id))
+            .collect()
+    }
+
+    /// Drops deliveries to hooks with too many that wait, and agents beyond those that a receiver may know. Returns
     /// the hooks whose agents must be compared later, because deliveries were dropped.
     async fn drop_beyond_bounds(&mut self) -> Result<BTreeSet<Uuid>> {
         let store = &self.context.store;
         let mut full = BTreeSet::new();
         let mut room = HashMap::new();
-        let hooks: BTreeSet<Uuid> = self.deliveries.iter().map(|row| row.hook_id).collect();
-        for hook in hooks {
+        for hook in self.written_hooks() {
             let waiting = hook_delivery_count(store, hook, DeliveryState::Waiting).await?;
             let new = self.deliveries.iter().filter(|row| row.hook_id == hook);
             if waiting + new.count() as u64 > MAX_WAITING_DELIVERIES {
@@ -435,15 +456,19 @@ impl<'a> NoticeBatch<'a> {
             let known = known_agent_count(store, hook).await?;
             room.insert(hook, MAX_KNOWN_AGENTS.saturating_sub(known + waiting));
         }
+        let mut take_place = |hook: Uuid| {
+            room.get_mut(&hook).is_some_and(|left: &mut u64| {
+                let has_room = *left > 0;
+                *left = left.saturating_sub(1);
+                has_room
+            })
+        };
         self.deliveries.retain(|row| {
-            let has_room = row.kind != NoticeKind::AgentAppeared
-                || room.get_mut(&row.hook_id).is_some_and(|left| {
-                    let has_room = *left > 0;
-                    *left = left.saturating_sub(1);
-                    has_room
-                });
+            let has_room = row.kind != NoticeKind::AgentAppeared || take_place(row.hook_id);
             has_room && !full.contains(&row.hook_id)
         });
+        // Those that are known already take a place too, which keeps nobody from being told.
+        self.known.retain(|row| take_place(row.hook_id));
         Ok(full)
     }
 }

@@ -154,7 +154,7 @@ pub async fn select_agents(
 }
 
 /// The agents that a filter names; `None` if it names none.
-async fn named_agents(
+pub async fn named_agents(
     context: &AppContext,
     caller: &Caller,
     filter: &HookFilter,
