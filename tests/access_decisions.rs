@@ -13,9 +13,7 @@ use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::decision_log::job::write_pending_decisions;
 use a2a_registry_core::decision_log::lookup::load_decision;
-use a2a_registry_core::decision_log::{
-    DECISION_RETENTION, MAX_DECISIONS, MAX_DECISIONS_OF_ACCOUNT,
-};
+use a2a_registry_core::decision_log::{DECISION_RETENTION, MAX_DECISIONS_OF_ACCOUNT};
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::error::{AppError, ErrorKind};

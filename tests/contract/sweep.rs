@@ -78,7 +78,7 @@ const BODIES: &[(&str, &str)] = &[
 ];
 
 /// The parameters of paths.
-const PARAMETERS: [&str; 16] = [
+const PARAMETERS: [&str; 17] = [
     "identifier",
     "form",
     "agent",
