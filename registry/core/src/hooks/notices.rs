@@ -28,7 +28,7 @@ use uuid::Uuid;
 use crate::accounts::subject_callers::load_account_caller_by_id;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::hooks::event_notices::{ComparedHooks, compared_hooks, event_notice};
+use crate::hooks::event_notices::{ComparedHooks, compared_hooks, event_notice, is_notice_for};
 use crate::hooks::sight::{
     AgentFacts, compare_sight, load_agent_facts, named_agents, select_agents,
 };

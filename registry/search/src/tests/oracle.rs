@@ -241,6 +241,7 @@ pub(super) fn property_values(agent: &AgentDocument, property: &AgentProperty) -
     match property {
         AgentProperty::Facet(facet) => values(agent, *facet),
         AgentProperty::Identifier => vec![agent.identifier.clone()],
+        AgentProperty::Id => vec![agent.id.to_string()],
         AgentProperty::Attribute(path) => {
             let held = agent.attributes.iter().filter(|(one, _)| one == path);
             held.map(|(_, value)| value.clone()).collect()
