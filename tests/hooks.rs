@@ -203,6 +203,7 @@ async fn deliver_from(registry: &InProcessRegistry) {
 fn act() -> Act {
     Act {
         reason: "a test".into(),
+        hold: None,
     }
 }
 

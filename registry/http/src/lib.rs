@@ -3,6 +3,7 @@
 //! A handler parses the request, authorizes by the type of its caller, calls one operation of `a2a-registry-core` and
 //! renders the result. One middleware wraps all handlers: request ids, problem documents, headers, metrics.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
+#![cfg_attr(test, recursion_limit = "256")]
 
 pub mod a2a_agent;
 pub mod answers;

@@ -297,7 +297,8 @@ impl ContentMaker<'_> {
                 CommandError::new(format!("{} has no record to publish", domain.domain))
             })?;
         self.hosts.add_txt_record(record.0, record.1);
-        let verified = clients.publisher.verify(&domain.domain, &json!({}));
+        let body = json!({});
+        let verified = clients.publisher.verify(&domain.domain, &body);
         let verified = verified.await?.value;
         if verified.domain.proofs.is_empty() {
             let check = verified.checks.first().map(ProofCheck::sentence);
