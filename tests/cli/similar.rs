@@ -178,7 +178,8 @@ async fn weak_matches_stand_behind_a_line_of_their_own() {
     let html = page(&format!("{address}+-Wings")).await;
     assert!(html.contains("<strong>0</strong> agents"), "{html}");
     let (_, weak) = html.split_once("<h2>Weaker results</h2>").unwrap();
-    assert!(weak.contains("Ledger") && !weak.contains("Wings"), "{html}");
+    assert!(weak.contains(">Ledger</a>"), "{html}");
+    assert!(!weak.contains(">Wings</a>"), "{html}");
 }
 
 /// What a query was taken for is told in the answer, on the page and on the command line.
