@@ -248,7 +248,7 @@ pub fn run_command_line(arguments: impl IntoIterator<Item = OsString>) -> ExitCo
             return report_command_result(Err(failure), &console);
         }
     };
-    let ended = runtime.block_on(Box::pin(dispatch_command(cli, &console)));
+    let ended = runtime.block_on(Box::pin(run_cli(cli, &console)));
     let code = report_command_result(ended, &console);
     // Remaining work has had time to finish, unless a second signal ended the wait.
     runtime.shutdown_background();
@@ -302,16 +302,20 @@ fn connect_client(connection: &ConnectionArgs) -> Result<Client, CommandError> {
     Client::new(&connection.registry, token, limit)
 }
 
-async fn dispatch_command(cli: Cli, console: &Console) -> CommandResult {
-    let Cli {
-        connection,
-        command,
-    } = cli;
+async fn run_cli(cli: Cli, console: &Console) -> CommandResult {
     // `serve` and `demo` start logging on their own, as configured.
-    if !matches!(command, Command::Serve(_) | Command::Demo(_)) {
+    if !matches!(cli.command, Command::Serve(_) | Command::Demo(_)) {
         logging::start_logging_if_requested()?;
     }
-    let client = || connect_client(&connection);
+    dispatch_command(cli.command, &cli.connection, console).await
+}
+
+async fn dispatch_command(
+    command: Command,
+    connection: &ConnectionArgs,
+    console: &Console,
+) -> CommandResult {
+    let client = || connect_client(connection);
     match command {
         Command::Serve(arguments) => serve::run_serve(arguments, console).await,
         Command::Demo(arguments) => demo::run_demo(arguments, console).await,

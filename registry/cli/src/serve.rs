@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use a2a_crawler::SystemClock;
 use a2a_crawler::dns::Resolver;
-use a2a_registry_core::config::{self, Config, ConfigOverrides};
+use a2a_registry_core::config::{self, Config, ConfigOverrides, ServerConfig};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::file_descriptors::DescriptorBudget;
 use a2a_registry_core::metrics::Metrics;
@@ -294,14 +294,7 @@ impl RegistryServer {
         let listener = bind_listener(config.server.listen, "--listen")?;
         // Port 0 is now a real port, which links and the default public URL must contain.
         config.server.listen = local_address(&listener)?;
-        let metrics_listener = match config.server.metrics_listen {
-            Some(address) => {
-                let listener = bind_listener(address, "server.metrics_listen")?;
-                config.server.metrics_listen = Some(local_address(&listener)?);
-                Some(listener)
-            }
-            None => None,
-        };
+        let metrics_listener = bind_metrics_listener(&mut config.server)?;
         let metrics_listen = config.server.metrics_listen;
         let scheme = certificate.as_ref().map_or("http", |_| "https");
         let url = format!("{scheme}://{}", config.server.listen);
@@ -396,6 +389,16 @@ fn bind_listener(address: SocketAddr, setting: &str) -> Result<TcpListener, Comm
     let listener = TcpListener::bind(address).map_err(bind_error)?;
     listener.set_nonblocking(true).map_err(bind_error)?;
     Ok(listener)
+}
+
+/// Binds the listener of the metrics, if they have one, and sets its real port.
+fn bind_metrics_listener(server: &mut ServerConfig) -> Result<Option<TcpListener>, CommandError> {
+    let Some(address) = server.metrics_listen else {
+        return Ok(None);
+    };
+    let listener = bind_listener(address, "server.metrics_listen")?;
+    server.metrics_listen = Some(local_address(&listener)?);
+    Ok(Some(listener))
 }
 
 fn local_address(listener: &TcpListener) -> Result<SocketAddr, CommandError> {

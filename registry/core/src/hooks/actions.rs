@@ -49,6 +49,7 @@ pub async fn hook_create(
     new: &NewHook,
 ) -> Result<CreatedHook> {
     let account = caller.require_permission(Permission::Read)?;
+    require_scopes_of_hooks(account)?;
     let sealer = require_hook_key(context)?;
     check_name("/name", &new.name)?;
     let guard = context.network.webhook_fetcher.guard();
@@ -81,6 +82,22 @@ pub async fn hook_create(
     insert_hook(context, account, row.clone()).await?;
     send_challenge(context, caller, &row, &target).await?;
     created_hook(context, caller, id, &target).await
+}
+
+/// Refuses a token that sees less than its account: a hook is told what the account may see.
+fn require_scopes_of_hooks(account: &CallerAccount) -> Result<()> {
+    for permission in [Permission::SeeAll, Permission::Curate] {
+        let of_account = account
+            .roles
+            .has_permission(&account.roles.scopes(), permission);
+        if of_account && !account.has_permission(permission) {
+            return Err(AppError::forbidden(format!(
+                "A hook is told what its account may see, and this token may see less: it lacks the permission \
+                 {permission}. Use a token with all scopes of the account."
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn filter_text(filter: &HookFilter) -> Result<String> {
