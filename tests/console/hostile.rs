@@ -69,7 +69,7 @@ async fn hostile_answers_are_shown_as_text_and_within_bounds() {
     }
     let made = talker
         .run(
-            "const links = [...document.querySelectorAll('#console a')].map((a) => a.protocol);
+            "const links = [...document.querySelectorAll('#console-log a')].map((a) => a.protocol);
             return [window.ran ?? null, document.querySelectorAll('#console img, #console script').length, links];",
         )
         .await;

@@ -24,6 +24,7 @@ pub type ExpectedResponses = [ExpectedResponse; CALLERS.len()];
 const ANYONE: ExpectedResponses = [Do; CALLERS.len()];
 const ASKERS: ExpectedResponses = [Do, Not, Do, Do, Do, Not, Not, Not, Do, Do];
 const ACCOUNTS: ExpectedResponses = [SignIn, Do, Do, Do, Do, Do, Do, Not, Do, Do];
+const HOOK_MAKERS: ExpectedResponses = [SignIn, Do, Do, Do, Do, Not, Do, Not, Do, Do];
 const PUBLISHERS: ExpectedResponses = [SignIn, Not, Do, Do, Do, Not, Not, Not, Do, Do];
 const OWNERS: ExpectedResponses = [SignIn, Not, Not, Do, Do, Not, Not, Not, Do, Do];
 const SEEING: ExpectedResponses = [SignIn, Not, Not, Not, Do, Do, Do, Not, Do, Do];
@@ -192,7 +193,8 @@ pub const TABLE: &[(&str, ExpectedResponses)] = &[
         ],
     ),
     ("hook_list", ACCOUNTS),
-    ("hook_create", ACCOUNTS),
+    // A hook is told what its account may see, so the token needs all of that.
+    ("hook_create", HOOK_MAKERS),
     // There is none with that id.
     ("hook_show", NOTHING),
     ("hook_delete", NOTHING),

@@ -78,7 +78,7 @@ const BODIES: &[(&str, &str)] = &[
 ];
 
 /// The parameters of paths.
-const PARAMETERS: [&str; 17] = [
+const PARAMETERS: [&str; 18] = [
     "identifier",
     "form",
     "agent",
@@ -96,6 +96,7 @@ const PARAMETERS: [&str; 17] = [
     "collection",
     "search",
     "decision",
+    "hook",
 ];
 
 #[tokio::test]

@@ -25,6 +25,11 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ),
     ("*", "/page_token", "whether the registry has issued it"),
     (
+        "*",
+        "/Subject-Authorization",
+        "headers of requests are not compared with the document",
+    ),
+    (
         "event_list",
         "/after",
         "whether this event was lost in a restore",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use a2a_crawler::fetch::WebhookMessage;
-use a2a_registry_api::limits::{MAX_CONDITION_VALUES, MAX_HOOKS_PER_ACCOUNT};
+use a2a_registry_api::limits::{MAX_CONDITION_VALUES, MAX_HOOKS_PER_ACCOUNT, MAX_NAME};
 use a2a_registry_api::{CreatedHook, Hook, HookConfirmation, HookFilter, HookTest, NewHook};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::hook::{HookFormat, HookState};
@@ -170,6 +170,11 @@ async fn check_hook_filter(
     }
     if filter.has_too_many_values() {
         let detail = format!("at most {MAX_CONDITION_VALUES} values of each condition");
+        return Err(AppError::invalid("/filter", detail));
+    }
+    let mut names = filter.domains.iter().chain(&filter.collections);
+    if names.any(|name| !(1..=MAX_NAME).contains(&name.chars().count())) {
+        let detail = format!("a name has 1 to {MAX_NAME} characters");
         return Err(AppError::invalid("/filter", detail));
     }
     for agent in &filter.agents {

@@ -43,6 +43,7 @@ pub struct ReviewQuery {
     /// Returns only reviews of agents of this provider, by the name in the card.
     provider: Option<String>,
     /// Returns only reviews of cards with a skill that has this tag.
+    #[param(example = "travel")]
     tag: Option<String>,
     /// Returns only reviews of cards that require this authentication, with the values of the same filter of searches.
     auth: Option<String>,

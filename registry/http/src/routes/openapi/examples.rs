@@ -36,6 +36,7 @@ pub fn add_openapi_examples(document: &mut OpenApi) {
         for operation in operations_mut(item) {
             for parameter in operation.parameters.iter_mut().flatten() {
                 if let RefOr::T(parameter) = parameter
+                    && parameter.example.is_none()
                     && let Some(example) = examples.for_parameter(parameter)
                 {
                     *parameter = ParameterBuilder::from(parameter.clone())
