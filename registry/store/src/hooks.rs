@@ -50,6 +50,23 @@ pub async fn active_hooks(db: &impl Executor) -> Result<Vec<hook::Model>, StoreE
     Ok(select_active_hooks().all(db.connection()).await?)
 }
 
+/// The active hooks that fail, of one account or of all, those that have failed longest first.
+pub async fn failing_hooks(
+    db: &impl Executor,
+    account: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<hook::Model>, StoreError> {
+    let failing = hook::Entity::find()
+        .filter(hook::Column::State.eq(HookState::Active.as_str()))
+        .filter(hook::Column::FailingSince.is_not_null())
+        .apply_if(account, |query, account| {
+            query.filter(hook::Column::AccountId.eq(account))
+        })
+        .order_by_asc(hook::Column::FailingSince)
+        .limit(limit);
+    Ok(failing.all(db.connection()).await?)
+}
+
 /// What receivers know of these agents.
 pub async fn known_hook_agents(
     db: &impl Executor,

@@ -374,6 +374,7 @@ async fn record_attempts(
                 }
             }
         };
+        context.delivery_counts.record(&outcome);
         if !matches!(outcome, DeliveryOutcome::Failed { .. }) {
             match attempt.change {
                 Some(KnownChange::Learn(known)) => write.upsert_hook_agents([known]).await?,
