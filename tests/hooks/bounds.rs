@@ -1,11 +1,12 @@
 //! What bounds hooks beyond their number: challenges, the scopes of a token, locks; and who is told that one fails.
 
-use a2a_registry_api::{AccountPatch, NewSavedSearch, NewToken};
+use a2a_registry_api::{AccountPatch, HookConfirmation, NewSavedSearch, NewToken};
 use a2a_registry_core::accounts::account_operations::account_patch;
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::hooks::actions::{hook_create, hook_delete};
+use a2a_registry_core::hooks::actions::{hook_confirm, hook_create, hook_delete};
+use a2a_registry_core::hooks::notices::queue_next_notices;
 use a2a_registry_core::hooks::watches::{unwatch_agent, watch_agent};
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::reviews::inbox::load_inbox;
@@ -17,7 +18,7 @@ use a2a_registry_store::operating_counts::{HookCounts, count_hooks};
 use futures::future::join_all;
 use time::Duration;
 
-use super::{HookFilter, SIGHT, Stage, kinds, queue_from};
+use super::{HookFilter, SIGHT, Stage, kinds};
 use crate::policies::caller;
 use crate::support::both_databases;
 use crate::support::in_process_registry::InProcessRegistry;
@@ -114,6 +115,9 @@ async fn watches_and_notices_do_not_deadlock(url: &str) {
         stage
             .change("a.agents-test.com", &format!("Round {round}."))
             .await;
+        for process in &processes {
+            process.catch_up().await;
+        }
         // Has the hooks of the account compared, beside those that the event is for.
         let roles = [Role::Reader, Role::Publisher];
         let patch = AccountPatch {
@@ -138,11 +142,17 @@ async fn watches_and_notices_do_not_deadlock(url: &str) {
         };
         let confirming = async {
             let new = stage.new_hook(&format!("n{round}"), kinds(&SIGHT));
-            let id = stage.hook(&reader, &new).await;
+            let id = hook_create(app, &reader, &new).await.unwrap().hook.id;
+            let body = stage.bodies().pop().unwrap();
+            let challenge = body["data"]["challenge"].as_str().unwrap().to_owned();
+            let confirmation = HookConfirmation { challenge };
+            hook_confirm(app, &reader, id, &confirmation).await.unwrap();
             hook_delete(app, &reader, id).await.unwrap();
         };
-        let queueing = join_all(processes.iter().map(|process| queue_from(process)));
-        tokio::join!(watching, saving, confirming, queueing);
+        let queueing = processes
+            .iter()
+            .map(|process| async move { while queue_next_notices(&process.app).await.unwrap() {} });
+        tokio::join!(watching, saving, confirming, join_all(queueing));
     }
 }
 

@@ -54,7 +54,7 @@ impl Received {
 /// Creates a hook for each path, and confirms it by the challenge that arrived there.
 async fn create_hooks(registry: &ServingRegistry, receiver: &Origin) {
     for number in 0..HOOKS {
-        let path = format!("/{number}");
+        let path = format!("/hook{number}");
         receiver.set_reply(&path, OriginReply::json("{}"));
         let new = json!({"name": path[1..], "url": receiver.url(&path), "filter": {"kinds": ["agent.appeared"]}});
         let made = registry.post_as_admin("/v1/hooks", &new).await;
@@ -120,7 +120,7 @@ async fn nothing_is_lost(setups: &[RegistrySetup]) {
     let expected: BTreeSet<(String, String)> = discovered_agents(process)
         .await
         .into_iter()
-        .flat_map(|agent| (0..HOOKS).map(move |number| (format!("/{number}"), agent.clone())))
+        .flat_map(|agent| (0..HOOKS).map(move |number| (format!("/hook{number}"), agent.clone())))
         .collect();
     assert_eq!(received.notices, expected);
     for process in processes.into_iter().flatten() {

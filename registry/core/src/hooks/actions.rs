@@ -232,7 +232,7 @@ async fn send_challenge(
     target: &HookTarget,
 ) -> Result<SentMessage> {
     let public_url = context.config().public_url();
-    let addressee = new_addressee(context, row, target, &public_url);
+    let addressee = Addressee::new(row, target, &public_url, context.now());
     let id = new_uuid(context.now(), context.entropy.as_ref());
     let message = addressee.challenge_message(id)?;
     let mut sent = send_soon(context, target, message).await;
@@ -268,20 +268,6 @@ async fn send_soon(
     sent.unwrap_or_else(|| {
         SentMessage::unsent("too many messages to this host wait; try again in a moment")
     })
-}
-
-fn new_addressee<'a>(
-    context: &AppContext,
-    row: &hook::Model,
-    target: &'a HookTarget,
-    public_url: &'a str,
-) -> Addressee<'a> {
-    Addressee {
-        target,
-        format: row.format.known_value().unwrap_or(HookFormat::CloudEvents),
-        public_url,
-        now: context.now(),
-    }
 }
 
 /// Begins to tell the receiver of what changes from now on: it is taken to know what matches now.
@@ -354,7 +340,7 @@ pub async fn hook_test(context: &AppContext, caller: &Caller, id: Uuid) -> Resul
     let sent = match row.state.known_value() {
         Some(HookState::Active) => {
             let public_url = context.config().public_url();
-            let addressee = new_addressee(context, &row, &target, &public_url);
+            let addressee = Addressee::new(&row, &target, &public_url, context.now());
             let message_id = new_uuid(context.now(), context.entropy.as_ref());
             let message = addressee.test_message(message_id)?;
             send_soon(context, &target, message).await
