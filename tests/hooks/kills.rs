@@ -4,6 +4,7 @@
 //! With 500 there are 10 000.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use tokio::time::timeout;
 use crate::support::api::ApiResponse;
 use crate::support::cards::minimal_card_json;
 use crate::support::database::Database;
-use crate::support::origin::{Origin, OriginReply};
+use crate::support::origin::{Origin, OriginReply, ResponseGate};
 use crate::support::serving_registry::ServingRegistry;
 use crate::support::setup::RegistrySetup;
 use crate::support::{DEADLINE, number_from_env};
@@ -29,6 +30,13 @@ struct Received {
 }
 
 impl Received {
+    fn hold_answers(&self, gate: &ResponseGate) {
+        for number in 0..HOOKS {
+            let reply = OriginReply::json("{}").gated_by(gate);
+            self.receiver.set_reply(&format!("/hook{number}"), reply);
+        }
+    }
+
     /// Waits for requests until so many different notices have arrived. Each further request restarts the time limit.
     async fn wait_for(&mut self, notices: usize) {
         let mut requests = self.receiver.subscribe_requests();
@@ -68,6 +76,15 @@ async fn create_hooks(registry: &ServingRegistry, receiver: &Origin) {
     }
 }
 
+async fn register_agents(registry: &ServingRegistry, origin: &Origin, numbers: Range<usize>) {
+    for number in numbers {
+        let path = format!("/{number}.json");
+        let card = minimal_card_json(&format!("Agent {number}"));
+        origin.set_reply(&path, OriginReply::json(card));
+        registry.register(&origin.url(&path)).await;
+    }
+}
+
 /// The ids of all agents.
 async fn discovered_agents(registry: &ServingRegistry) -> BTreeSet<String> {
     let (mut agents, mut token) = (BTreeSet::new(), String::new());
@@ -102,18 +119,29 @@ async fn nothing_is_lost(setups: &[RegistrySetup]) {
     for kill in 0..=KILLS {
         let killed = kill % setups.len();
         let process = processes[killed].as_ref().unwrap();
-        for number in kill * agents / (KILLS + 1)..(kill + 1) * agents / (KILLS + 1) {
-            let path = format!("/{number}.json");
-            let card = minimal_card_json(&format!("Agent {number}"));
-            origin.set_reply(&path, OriginReply::json(card));
-            process.register(&origin.url(&path)).await;
+        let (begin, last) = (
+            kill * agents / (KILLS + 1),
+            (kill + 1) * agents / (KILLS + 1) - 1,
+        );
+        register_agents(process, &origin, begin..last).await;
+        // A visit that is cut off would be made again only after its lease, so visits end first.
+        let mut feed = process.open_event_stream(0).await;
+        for _ in 0..last {
+            feed.wait_for("agent.discovered").await;
         }
+        // What is sent from here on gets no answer before the process is killed.
+        let gate = ResponseGate::default();
+        received.hold_answers(&gate);
+        register_agents(process, &origin, last..last + 1).await;
+        feed.wait_for("agent.discovered").await;
         if kill < KILLS {
             received.wait_for(received.notices.len() + 1).await;
             let process = processes[killed].take().unwrap();
             process.program.kill().await;
+            gate.open();
             processes[killed] = Some(setups[killed].start_without_proxy().await);
         }
+        gate.open();
     }
     received.wait_for(HOOKS * agents).await;
     let process = processes[0].as_ref().unwrap();
