@@ -1,5 +1,5 @@
-//! Hooks: what saved searches cost for each agent that changes, and how fast changed cards are stored beside hooks that
-//! are told of all of them, against without any.
+//! Hooks: what saved searches cost for each agent that changes, and how fast changed cards are stored beside hooks
+//! that are told of all of them, against without any.
 //!
 //! `BENCH_AGENTS` (1000) agents change. `BENCH_SEARCHES` (1000) saved searches have a hook each, twenty of an account,
 //! and their notices are queued. Beside `BENCH_HOOKS` (20) other hooks the notices are sent as well, at the default

@@ -87,6 +87,18 @@ async fn a_narrow_token_makes_no_wider_hook(url: &str) {
     hook_create(app, &reader, &new).await.unwrap();
 }
 
+/// Creates a hook, confirms it by the last message to its receiver, and deletes it.
+async fn confirm_and_delete(stage: &Stage, caller: &Caller) {
+    let app = &stage.registry.app;
+    let new = stage.new_hook("confirmed", kinds(&SIGHT));
+    let id = hook_create(app, caller, &new).await.unwrap().hook.id;
+    let body = stage.bodies().pop().unwrap();
+    let challenge = body["data"]["challenge"].as_str().unwrap().to_owned();
+    let confirmation = HookConfirmation { challenge };
+    hook_confirm(app, caller, id, &confirmation).await.unwrap();
+    hook_delete(app, caller, id).await.unwrap();
+}
+
 /// Watches, saved searches, confirmations and queues of notices all write several hooks. If they locked them in
 /// different orders, PostgreSQL would end one of them.
 async fn watches_and_notices_do_not_deadlock(url: &str) {
@@ -140,15 +152,7 @@ async fn watches_and_notices_do_not_deadlock(url: &str) {
                 .await
                 .unwrap();
         };
-        let confirming = async {
-            let new = stage.new_hook(&format!("n{round}"), kinds(&SIGHT));
-            let id = hook_create(app, &reader, &new).await.unwrap().hook.id;
-            let body = stage.bodies().pop().unwrap();
-            let challenge = body["data"]["challenge"].as_str().unwrap().to_owned();
-            let confirmation = HookConfirmation { challenge };
-            hook_confirm(app, &reader, id, &confirmation).await.unwrap();
-            hook_delete(app, &reader, id).await.unwrap();
-        };
+        let confirming = confirm_and_delete(&stage, &reader);
         let queueing = processes
             .iter()
             .map(|process| async move { while queue_next_notices(&process.app).await.unwrap() {} });

@@ -1,5 +1,5 @@
-//! Twins: the same story in a registry with and in one without an agent that the reader may not see. Whatever the reader
-//! and its receiver get is equal, byte for byte and in number, but for ids and times.
+//! Twins: the same story in a registry with and in one without an agent that the reader may not see. Whatever the
+//! reader and its receiver get is equal, byte for byte and in number, but for ids and times.
 
 use a2a_registry_core::agents::lifecycle_actions::{agent_retire, agent_suspend};
 use a2a_registry_core::hooks::views::{hook_deliveries, hook_show};

@@ -91,8 +91,8 @@ pub enum DeliveryOutcome {
 }
 
 impl WriteTransaction {
-    /// Queues deliveries to hooks that this write has locked; they are due now. One about sight that waits already reports the newer event instead: it
-    /// says what is true when it is sent.
+    /// Queues deliveries to hooks that this write has locked; they are due now. One about sight that waits already
+    /// reports the newer event instead: it says what is true when it is sent.
     pub async fn queue_hook_deliveries(
         &self,
         rows: Vec<hook_delivery::Model>,

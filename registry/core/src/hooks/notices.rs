@@ -418,8 +418,8 @@ impl<'a> NoticeBatch<'a> {
         Ok(true)
     }
 
-    /// Locks all hooks that are written, before anything of them is. Drops what is for hooks that were deleted or ended
-    /// meanwhile: it would have all of this refused, or never end.
+    /// Locks all hooks that are written, before anything of them is. Drops what is for hooks that were deleted or
+    /// ended meanwhile: it would have all of this refused, or never end.
     async fn lock_hooks(
         &mut self,
         write: &WriteTransaction,
