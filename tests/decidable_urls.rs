@@ -3,7 +3,8 @@
 
 use a2a_registry_api::{Act, DecisionRequest, DecisionSubject, NewEndpointVouch, Vouch};
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
-use a2a_registry_core::domains::actions::vouch_for_domain;
+use a2a_registry_core::config::AllowPorts;
+use a2a_registry_core::domains::actions::{domain_show, vouch_for_domain};
 use a2a_registry_core::domains::endpoint_permission::{
     vouch_for_endpoints, withdraw_endpoint_vouch,
 };
@@ -19,6 +20,7 @@ use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, car
 
 both_databases!(
     a_vouch_lets_gateways_ask_by_url,
+    a_vouch_for_plain_http_ends_with_the_proof,
     a_smaller_reach_of_a_proof_is_known_in_every_process
 );
 
@@ -126,6 +128,49 @@ async fn a_vouch_lets_gateways_ask_by_url(database: &str) {
         .await
         .unwrap();
     assert_eq!(processes.ask(&own_url).await, (false, Some(foreign)));
+}
+
+/// A proof is of the host name on port 443, so what an admin has said about endpoints on plain http ends with it.
+async fn a_vouch_for_plain_http_ends_with_the_proof(database: &str) {
+    let registry = InProcessRegistry::with_config(database, |config| {
+        config.crawler.allow_http = true;
+        config.crawler.allow_ports = AllowPorts::Word("any".into());
+    });
+    let setup = OwnershipSetup::with_registry(registry.await);
+    let registry = &setup.registry;
+    let (app, admin) = (&registry.app, &registry.admin);
+    let processes = Processes::new(registry, database).await;
+    let host = "plain.agents-test.com";
+    let url = format!("http://{host}/a2a");
+    let card = || card_at("Plain", &url);
+    registry
+        .register_card_url(&format!("http://{host}/.well-known/agent-card.json"))
+        .await;
+    registry
+        .run_due_visits(|_| OriginResponse::Card(card()))
+        .await;
+    let agent = registry.agent(host).await.id;
+    registry.approve_open_review(agent).await;
+    let reason = "a test".to_owned();
+    vouch_for_endpoints(app, admin, host, &NewEndpointVouch { reason })
+        .await
+        .unwrap();
+    assert_eq!(processes.ask(&url).await, (true, Some(agent)));
+    let owner = setup.create_publisher("acme").await;
+    setup.register(&owner, host).await;
+    registry.advance(Duration::minutes(2));
+    registry
+        .run_due_visits(|_| OriginResponse::Card(card()))
+        .await;
+    let unproved = domain_verify(app, &owner, host).await.unwrap().domain;
+    let vouch = domain_show(app, admin, host).await.unwrap().endpoint_vouch;
+    assert!(vouch.is_some());
+    setup.place_standing_record(&unproved);
+    let proved = domain_verify(app, &owner, host).await.unwrap().domain;
+    assert_eq!(proved.owner.as_deref(), Some("acme"));
+    let shown = domain_show(app, admin, host).await.unwrap();
+    assert_eq!(shown.endpoint_vouch, None);
+    assert_eq!(processes.ask(&url).await, (false, None));
 }
 
 /// A record that no longer covers the hosts below its name makes URLs there count no more.

@@ -1,7 +1,10 @@
 //! Hooks on both databases: what receivers are told, what they are not, and what happens when they do not answer. The
-//! receivers on third-party libraries are in `hooks/receivers.rs`.
+//! receivers on third-party libraries are in `hooks/receivers.rs`, and processes that are killed in `hooks/kills.rs`.
 
+mod bounds;
+mod kills;
 mod receivers;
+mod twins;
 
 use std::collections::BTreeSet;
 use std::io::Write as _;

@@ -96,7 +96,7 @@ fn card(number: u64, port: u16) -> Vec<u8> {
 }
 
 /// Starts the agents on a thread of their own, which ends with the process; returns their port.
-fn start_agents() -> u16 {
+pub(super) fn start_agents() -> u16 {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();

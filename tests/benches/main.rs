@@ -29,6 +29,7 @@ mod figures;
 mod full_text;
 mod generator;
 mod hidden;
+mod hooks;
 mod living;
 mod load;
 mod loopback_resolver;
@@ -42,8 +43,8 @@ mod search;
 mod talk;
 mod virtual_crawl;
 
-const NAMES: &str = "cards, crawl, decide, dialects, endpoints, engines, figures, hidden, living, meaning, policies, \
-                     registration, relevance, rules, search, talk, virtual_crawl";
+const NAMES: &str = "cards, crawl, decide, dialects, endpoints, engines, figures, hidden, hooks, living, meaning, \
+                     policies, registration, relevance, rules, search, talk, virtual_crawl";
 
 fn main() {
     // Cargo adds `--bench`.
@@ -76,6 +77,7 @@ fn run(name: &str) {
             "endpoints" => endpoints::run().await,
             "engines" => engines::run().await,
             "hidden" => hidden::run().await,
+            "hooks" => hooks::run().await,
             "living" => living::run().await,
             "meaning" => meaning::run().await,
             "policies" => policies::run().await,

@@ -81,6 +81,25 @@ async fn the_limit_is_a_number_of_seconds() {
     }
 }
 
+/// A file of events has no end of its own, so the error says where it was cut.
+#[tokio::test]
+async fn a_cut_export_says_so() {
+    let event = json!({"seq": 7, "at": "2026-11-24T09:31:00Z", "kind": "agent.approved", "subject": AGENT,
+        "actor": "policy", "data": {}});
+    let page = json!({"events": [event], "next_page_token": "more"});
+    let origin = Origin::start();
+    origin.set_reply("/v1/events", OriginReply::json(page.to_string()));
+    let cut = async {
+        origin.wait_for_request("/v1/events", 2).await;
+        origin.set_reply("/v1/events", OriginReply::stalled("{"));
+    };
+    let export = run_with_timeout(&origin, &["events", "--all", "--json"]);
+    let (export, ()) = tokio::join!(export, cut);
+    assert_exit(&export, 2, "its last event is 7");
+    let first: Value = serde_json::from_str(&export.stdout[0]).unwrap();
+    assert_eq!(first, event);
+}
+
 /// A set that was accepted is not denied because somebody could not wait for it.
 #[tokio::test]
 async fn an_accepted_set_is_named_whatever_becomes_of_waiting_for_it() {

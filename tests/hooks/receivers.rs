@@ -1,4 +1,4 @@
-//! A receiver on the libraries `standardwebhooks` and `cloudevents`, and a registry that is killed while it sends.
+//! A receiver on the libraries `standardwebhooks` and `cloudevents`.
 
 use std::path::Path;
 
@@ -8,17 +8,12 @@ use tokio::process::Command;
 
 use crate::support::api::ApiResponse;
 use crate::support::cards::card_json;
-use crate::support::database::Database;
 use crate::support::http_client;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::Program;
 use crate::support::required_variable;
 use crate::support::serving_registry::ServingRegistry;
 use crate::support::setup::RegistrySetup;
-
-/// Agents of which the receiver is told.
-const AGENTS: usize = 60;
-const KILLS: usize = 3;
 
 /// The receiver of `tests/interop/webhooks_receiver.py`.
 struct Receiver {
@@ -64,7 +59,7 @@ impl Receiver {
     }
 }
 
-fn setup() -> RegistrySetup {
+pub(super) fn setup() -> RegistrySetup {
     RegistrySetup::new().approve_all().with_config_lines(
         "[webhooks]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n\
          per_target_per_second = 1000",
@@ -115,49 +110,4 @@ async fn third_party_libraries_verify_and_read_every_message() {
     receiver.wait_for("agent.changed", &agent).await;
     registry.stop().await;
     receiver.stop().await;
-}
-
-/// Kills the registry while it sends; at the end the receiver knows all agents.
-async fn every_agent_is_told_at_least_once(setup: RegistrySetup) {
-    let receiver = Receiver::start().await;
-    let mut registry = setup.start_without_proxy().await;
-    let made = create_hook(&registry, &receiver).await;
-    receiver.set("/keys", &json!([keys(&made)])).await;
-    let origin = Origin::start();
-    let mut agents = Vec::new();
-    for kill in 0..=KILLS {
-        let first = kill * AGENTS / (KILLS + 1);
-        let last = (kill + 1) * AGENTS / (KILLS + 1);
-        for number in first..last {
-            let path = format!("/{number}.json");
-            let card = card_json(&format!("Echo {number}"), &format!("echo{number}"));
-            origin.set_reply(&path, OriginReply::json(card));
-            agents.push(registry.publish(&origin.url(&path)).await);
-        }
-        if kill < KILLS {
-            registry.program.kill().await;
-            registry = setup.start_without_proxy().await;
-        }
-    }
-    for agent in &agents {
-        receiver.wait_for("agent.appeared", agent).await;
-    }
-    registry.stop().await;
-    receiver.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_with_killed_processes_on_sqlite() {
-    every_agent_is_told_at_least_once(setup()).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_with_killed_processes_on_postgres() {
-    let database = Database::postgres().await;
-    let key = super::key_file();
-    let line = format!("[secrets]\nkey_file = {:?}", key.path());
-    let setup = setup()
-        .with_database(database.url())
-        .with_config_lines(&line);
-    every_agent_is_told_at_least_once(setup).await;
 }

@@ -20,4 +20,5 @@ mod redirects;
 mod source;
 mod support;
 mod tls;
+mod webhook;
 mod worker;

@@ -16,6 +16,7 @@ use super::access_decisions::HiddenAgent;
 use super::agent::proof_coverage_text;
 use super::decision::BreakGlass;
 use super::hit::{Duplicates, Hit};
+use super::hooks::Hook;
 use super::reviewed_card::ReviewedCard;
 use super::summary::HitSkill;
 use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
@@ -285,6 +286,9 @@ pub struct Waiting {
     /// Agents of the caller that policies hide from some callers, the newest first; at most 50.
     #[serde(default)]
     pub hidden: Vec<HiddenAgent>,
+    /// Hooks that fail: the caller's, for an admin those of all accounts, the longest failing first; at most 50.
+    #[serde(default)]
+    pub failing_hooks: Vec<Hook>,
     /// Time up to which the caller has read the news; null before the first time.
     pub seen_at: Option<Timestamp>,
     /// Time of this response, for `POST /v1/me:seen`.

@@ -138,36 +138,45 @@ fn add_page_parameters(
     query
 }
 
-/// Prints every page as it arrives, so that memory does not grow with the number of events.
+/// Prints every page as it arrives, so that memory does not grow with the number of events. If a page cannot be read,
+/// the error says where the output ends: a file of events has no end of its own.
 async fn print_all_events(
     filter: &[(&'static str, String)],
     client: &Client,
     console: &Console,
 ) -> CommandResult {
     let mut page = PageArgs::with_max_limit(None);
-    let mut has_printed = false;
+    let mut last_seq = None;
     loop {
-        let list = client
-            .events(&add_page_parameters(filter, &page))
-            .await?
-            .value;
+        let reply = client.events(&add_page_parameters(filter, &page)).await;
+        let list = reply.map_err(|error| cut_output_error(error.into(), last_seq))?;
+        let list = list.value;
         for event in &list.events {
             match console.json {
                 true => console.print_json(event)?,
                 false => console.print_line(&format_event_line(event))?,
             }
-            has_printed = true;
+            last_seq = Some(event.seq);
         }
         if list.next_page_token.is_none() {
             break;
         }
         page.page_token = list.next_page_token;
     }
-    if !has_printed {
+    if last_seq.is_none() {
         terminal::eprint_note("no event matches");
         return Ok(CommandOutcome::Negative);
     }
     Ok(CommandOutcome::Done)
+}
+
+fn cut_output_error(error: CommandError, last_seq: Option<i64>) -> CommandError {
+    match last_seq {
+        None => error,
+        Some(seq) => error.with_context(&format!(
+            "the output is incomplete, its last event is {seq}"
+        )),
+    }
 }
 
 fn format_event_line(event: &Event) -> String {

@@ -36,7 +36,8 @@ pub async fn run_inbox(arguments: &InboxArgs, client: &Client, console: &Console
     let is_empty = inbox.reviews.is_empty()
         && inbox.news.is_empty()
         && inbox.domains.is_empty()
-        && inbox.hidden.is_empty();
+        && inbox.hidden.is_empty()
+        && inbox.failing_hooks.is_empty();
     console.print_result(&reply, || {
         if is_empty {
             terminal::eprint_note("nothing waits for you");
@@ -74,6 +75,17 @@ fn print_inbox(inbox: &Waiting, console: &Console) -> Result<(), CommandError> {
             hidden.agent,
             hidden.since.to_readable(),
             hidden.hidden_from.sentence()
+        ))?;
+    }
+    for hook in &inbox.failing_hooks {
+        let since = hook.failing_since.map(|since| since.to_readable());
+        console.print_line(&format!(
+            "hook {} ({}) of {} fails since {}: {}",
+            hook.name,
+            hook.id,
+            hook.account,
+            since.unwrap_or_default(),
+            hook.last_error.as_deref().unwrap_or_default()
         ))?;
     }
     for domain in &inbox.domains {

@@ -24,6 +24,7 @@ use crate::process_state::card_cache::CardCache;
 use crate::process_state::change_counters::AgentChangeCounters;
 use crate::process_state::crawl_state::CrawlState;
 use crate::process_state::decision_callers::DecisionCallers;
+use crate::process_state::delivery_counts::DeliveryCounts;
 use crate::process_state::dry_runs::DryRunCounters;
 use crate::process_state::federation::FederationState;
 use crate::process_state::health_state::{LastDatabaseContact, LastDiskCheck, LastWriteCheck};
@@ -68,6 +69,7 @@ pub struct AppContext {
     pub semantic_search: SemanticSearchState,
     pub self_agent: SelfAgentState,
     pub webhook_pace: WebhookPace,
+    pub delivery_counts: DeliveryCounts,
     pub page_token_signer: PageTokenSigner,
     pub sealer: Sealer,
     /// Seals secrets in the database with the key of `[secrets] key_file`; `None` without one.

@@ -23,6 +23,7 @@ use a2a_registry_core::process_state::card_cache::CardCache;
 use a2a_registry_core::process_state::change_counters::AgentChangeCounters;
 use a2a_registry_core::process_state::crawl_state::CrawlState;
 use a2a_registry_core::process_state::decision_callers::DecisionCallers;
+use a2a_registry_core::process_state::delivery_counts::DeliveryCounts;
 use a2a_registry_core::process_state::dry_runs::DryRunCounters;
 use a2a_registry_core::process_state::federation::FederationState;
 use a2a_registry_core::process_state::health_state::{
@@ -182,6 +183,7 @@ pub(crate) async fn assemble_context(
         policy_sets: load_policy_sets(&store, &config.admission_rules()).await?,
         self_agent: SelfAgentState::default(),
         webhook_pace: WebhookPace::default(),
+        delivery_counts: DeliveryCounts::default(),
         page_token_signer: signer,
         sealer,
         secrets,

@@ -91,8 +91,8 @@ pub enum DeliveryOutcome {
 }
 
 impl WriteTransaction {
-    /// Queues deliveries, which are due now. One about sight that waits already reports the newer event instead: it
-    /// says what is true when it is sent.
+    /// Queues deliveries to hooks that this write has locked; they are due now. One about sight that waits already
+    /// reports the newer event instead: it says what is true when it is sent.
     pub async fn queue_hook_deliveries(
         &self,
         rows: Vec<hook_delivery::Model>,
@@ -102,16 +102,11 @@ impl WriteTransaction {
         let mut hooks: Vec<Uuid> = rows.iter().map(|row| row.hook_id).collect();
         hooks.sort_unstable();
         hooks.dedup();
-        // They are locked before their deliveries, as by the processes that send.
-        for some in hooks.chunks(1_000) {
-            let update = hook::Entity::update_many()
-                .set(hook::ActiveModel {
-                    due_at: Set(Some(now)),
-                    ..Default::default()
-                })
-                .filter(hook::Column::Id.is_in(some.iter().copied()));
-            self.update_rows(update).await?;
-        }
+        let due = hook::ActiveModel {
+            due_at: Set(Some(now)),
+            ..Default::default()
+        };
+        self.update_hooks(&hooks, &due).await?;
         let conflict = OnConflict::column(C::Slot).update_column(C::Seq).to_owned();
         let rows = rows.into_iter().map(|row| {
             without_id(row, |active: &mut hook_delivery::ActiveModel| {

@@ -1,6 +1,6 @@
 //! Hooks, their leases, what their receivers know, and watched agents.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use a2a_registry_domain::hook::HookState;
 use a2a_registry_domain::timestamp::DAY;
@@ -19,6 +19,8 @@ use super::{Executor, Store, StoreError, WriteTransaction};
 
 /// No delivery is put off longer than this: a later time was set by a clock that was ahead.
 const MAX_PAUSE: i64 = 2 * DAY;
+/// Hooks that one statement updates: a statement has a bounded number of parameters.
+const HOOKS_PER_UPDATE: usize = 1_000;
 
 /// A page of hooks, the newest first, of one account or of all.
 pub async fn hook_page(
@@ -45,11 +47,24 @@ pub async fn hook_count(db: &impl Executor) -> Result<u64, StoreError> {
 
 /// The hooks whose receivers have confirmed them, by id.
 pub async fn active_hooks(db: &impl Executor) -> Result<Vec<hook::Model>, StoreError> {
-    Ok(hook::Entity::find()
+    Ok(select_active_hooks().all(db.connection()).await?)
+}
+
+/// The active hooks that fail, of one account or of all, those that have failed longest first.
+pub async fn failing_hooks(
+    db: &impl Executor,
+    account: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<hook::Model>, StoreError> {
+    let failing = hook::Entity::find()
         .filter(hook::Column::State.eq(HookState::Active.as_str()))
-        .order_by_asc(hook::Column::Id)
-        .all(db.connection())
-        .await?)
+        .filter(hook::Column::FailingSince.is_not_null())
+        .apply_if(account, |query, account| {
+            query.filter(hook::Column::AccountId.eq(account))
+        })
+        .order_by_asc(hook::Column::FailingSince)
+        .limit(limit);
+    Ok(failing.all(db.connection()).await?)
 }
 
 /// What receivers know of these agents.
@@ -135,18 +150,27 @@ impl WriteTransaction {
         Ok(row.one(self.connection()).await?)
     }
 
-    /// Locks those of these hooks that are active, by id. Returns them.
+    /// Locks the active hooks of an account, or of all, by id. A write that changes several hooks, or what their
+    /// receivers know, locks them first, and all in this order: otherwise two such writes could deadlock.
     pub async fn lock_active_hooks(
         &self,
-        ids: impl IntoIterator<Item = Uuid>,
-    ) -> Result<HashSet<Uuid>, StoreError> {
+        account: Option<Uuid>,
+    ) -> Result<Vec<hook::Model>, StoreError> {
+        let query = select_active_hooks().apply_if(account, |query, account| {
+            query.filter(hook::Column::AccountId.eq(account))
+        });
+        let rows = lock_for_update(self, query);
+        Ok(rows.all(self.connection()).await?)
+    }
+
+    /// Locks those of these hooks that are active, in the same order.
+    pub async fn lock_active_hooks_by_id(
+        &self,
+        ids: BTreeSet<Uuid>,
+    ) -> Result<Vec<hook::Model>, StoreError> {
         let ids: Vec<Uuid> = ids.into_iter().collect();
-        let query = hook::Entity::find()
-            .filter(hook::Column::State.eq(HookState::Active.as_str()))
-            .order_by_asc(hook::Column::Id);
-        let query = lock_for_update(self, query);
-        let rows = rows_where_in(self, query, hook::Column::Id, &ids).await?;
-        Ok(rows.into_iter().map(|row| row.id).collect())
+        let query = lock_for_update(self, select_active_hooks());
+        rows_where_in(self, query, hook::Column::Id, &ids).await
     }
 
     /// Writes all columns of a hook that this write has locked.
@@ -172,22 +196,36 @@ impl WriteTransaction {
         self.delete_rows(hook.filter(hook::Column::Id.eq(id))).await
     }
 
-    /// Has all agents compared with what receivers know: for the hooks of one account, or for all.
+    /// Has all agents compared with what receivers know: for the active hooks of one account, or for all. Returns
+    /// them; this write has locked them.
     pub async fn request_hook_comparison(
         &self,
         account: Option<Uuid>,
         now: i64,
+    ) -> Result<Vec<Uuid>, StoreError> {
+        let rows = self.lock_active_hooks(account).await?;
+        let ids: Vec<Uuid> = rows.into_iter().map(|row| row.id).collect();
+        let requested = hook::ActiveModel {
+            compare_requested_at: Set(Some(now)),
+            ..Default::default()
+        };
+        self.update_hooks(&ids, &requested).await?;
+        Ok(ids)
+    }
+
+    /// Writes the same values to hooks that this write has locked.
+    pub(super) async fn update_hooks(
+        &self,
+        ids: &[Uuid],
+        values: &hook::ActiveModel,
     ) -> Result<(), StoreError> {
-        let update = hook::Entity::update_many()
-            .set(hook::ActiveModel {
-                compare_requested_at: Set(Some(now)),
-                ..Default::default()
-            })
-            .filter(hook::Column::State.eq(HookState::Active.as_str()))
-            .apply_if(account, |query, account| {
-                query.filter(hook::Column::AccountId.eq(account))
-            });
-        self.update_rows(update).await
+        for some in ids.chunks(HOOKS_PER_UPDATE) {
+            let update = hook::Entity::update_many()
+                .set(values.clone())
+                .filter(hook::Column::Id.is_in(some.iter().copied()));
+            self.update_rows(update).await?;
+        }
+        Ok(())
     }
 
     /// Records what receivers know, in place of what they knew.
@@ -225,6 +263,12 @@ impl WriteTransaction {
             .filter(agent_watch::Column::AgentId.eq(agent));
         self.delete_rows(rows).await
     }
+}
+
+fn select_active_hooks() -> Select<hook::Entity> {
+    hook::Entity::find()
+        .filter(hook::Column::State.eq(HookState::Active.as_str()))
+        .order_by_asc(hook::Column::Id)
 }
 
 /// The hooks to which something may be sent now, the one that has been due longest first.

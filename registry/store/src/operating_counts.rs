@@ -1,6 +1,7 @@
 //! Counts of what waits: due visits, open reviews, holds, and approvals that end. Each is one statement, which counts
 //! at most as many rows of each kind as its caller permits.
 
+use a2a_registry_domain::hook::{DeliveryState, HookState};
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::ReviewState;
 use sea_orm::{ConnectionTrait, FromQueryResult, Statement};
@@ -29,6 +30,16 @@ pub struct EndingApprovals {
     pub sooner: i64,
     /// Approvals that end by the later time, those that end sooner included.
     pub later: i64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromQueryResult)]
+pub struct HookCounts {
+    /// Active hooks whose last deliveries have failed.
+    pub failing: i64,
+    /// Deliveries that wait.
+    pub waiting: i64,
+    /// Deliveries that were given up.
+    pub dead: i64,
 }
 
 /// Counts the visits that are due and not under way, requested and planned ones up to `limit` each.
@@ -106,6 +117,29 @@ pub async fn count_agents_by_endpoint(
         .await?;
     let counts = rows.into_iter().map(|row| (row.endpoint, row.agents));
     Ok(counts.collect())
+}
+
+/// Counts the hooks that fail, and the deliveries that wait and that were given up, up to `limit` each.
+pub async fn count_hooks(db: &impl Executor, limit: u64) -> Result<HookCounts, StoreError> {
+    // By hook, for which there is an index.
+    let deliveries = |state: DeliveryState| {
+        format!(
+            "SELECT COUNT(*) FROM (SELECT hook_deliveries.id FROM hooks \
+             INNER JOIN hook_deliveries ON hook_deliveries.hook_id = hooks.id \
+             AND hook_deliveries.state = '{}' LIMIT {limit}) AS counted",
+            state.as_str()
+        )
+    };
+    let (waiting, dead) = (
+        deliveries(DeliveryState::Waiting),
+        deliveries(DeliveryState::Dead),
+    );
+    let active = HookState::Active.as_str();
+    let text = format!(
+        "SELECT COUNT(*) AS failing, ({waiting}) AS waiting, ({dead}) AS dead FROM hooks \
+         WHERE state = '{active}' AND failing_since IS NOT NULL"
+    );
+    single_row(db, text).await
 }
 
 /// Counts the approvals of served agents whose term of this length ends after `now` and by these times, up to `limit`

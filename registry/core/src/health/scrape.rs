@@ -64,6 +64,7 @@ fn state_values(context: &AppContext) -> StateValues {
         policy_activation_failed: policies.has_activation_failed(),
         provider_errors: context.providers.error_counts(),
         database_silence: database_silence(context),
+        hook_deliveries: context.delivery_counts.by_result(),
     }
 }
 
@@ -103,6 +104,7 @@ async fn read_database(context: &AppContext) -> Result<DatabaseReadings> {
         }
         None => operating_counts::EndingApprovals::default(),
     };
+    let hooks = operating_counts::count_hooks(&read, MAX_COUNTED).await?;
     let unapplied = events::events_after(&read, context.index.applied_seq(), 1).await?;
     Ok(DatabaseReadings {
         visits_due: visits.due,
@@ -113,6 +115,7 @@ async fn read_database(context: &AppContext) -> Result<DatabaseReadings> {
         holds: holds_of_known_kinds(&holds),
         endpoints: endpoints_by_state(&endpoints),
         approvals_ending: [("7", approvals.sooner), ("30", approvals.later)],
+        hooks,
         index_lag: age(now, unapplied.first().map(|event| event.at)),
         is_read_only,
     })

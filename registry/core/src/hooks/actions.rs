@@ -15,6 +15,7 @@ use a2a_registry_store::entity::hook;
 use a2a_registry_store::hooks::{hook_count, hook_page};
 use a2a_registry_store::saved_searches::saved_searches_by_account;
 use serde_json::json;
+use url::Url;
 use uuid::Uuid;
 
 use crate::accounts::subject_callers::load_account_caller_by_id;
@@ -37,8 +38,14 @@ use crate::visibility::caller::{Caller, CallerAccount};
 
 /// Hooks of all accounts together: each of them is compared with every event.
 const MAX_HOOKS: u64 = 10_000;
-/// How long no further challenge is sent: the receiver may not want any.
+/// How long no further challenge is sent for a hook: the receiver may not want any.
 const CHALLENGE_PAUSE: i64 = 10 * SECOND;
+/// Challenges of an account, and to one host, that a process sends at once. Whoever has not confirmed a hook has not
+/// agreed to any message, and a hook that is deleted is soon created again.
+const CHALLENGES_OF_ACCOUNT: u32 = 30;
+const CHALLENGES_TO_HOST: u32 = 60;
+/// After so many at once, one further challenge is sent in such a time.
+const CHALLENGE_INTERVAL: Duration = Duration::from_secs(120);
 /// How long a message that somebody waits for waits for the pace of its host at most.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
@@ -57,6 +64,7 @@ pub async fn hook_create(
     let url = url.map_err(|refusal| AppError::invalid("/url", refusal.to_string()))?;
     check_hook_filter(context, caller, &new.filter).await?;
     select_known_agents(context, caller, &new.filter).await?;
+    reserve_challenge(context, account.id, &url)?;
     let (now, entropy) = (context.now(), context.entropy.as_ref());
     let id = new_uuid(now, entropy);
     let target = HookTarget::new(url, entropy);
@@ -229,7 +237,7 @@ async fn send_challenge(
     target: &HookTarget,
 ) -> Result<SentMessage> {
     let public_url = context.config().public_url();
-    let addressee = new_addressee(context, row, target, &public_url);
+    let addressee = Addressee::new(row, target, &public_url, context.now());
     let id = new_uuid(context.now(), context.entropy.as_ref());
     let message = addressee.challenge_message(id)?;
     let mut sent = send_soon(context, target, message).await;
@@ -267,20 +275,6 @@ async fn send_soon(
     })
 }
 
-fn new_addressee<'a>(
-    context: &AppContext,
-    row: &hook::Model,
-    target: &'a HookTarget,
-    public_url: &'a str,
-) -> Addressee<'a> {
-    Addressee {
-        target,
-        format: row.format.known_value().unwrap_or(HookFormat::CloudEvents),
-        public_url,
-        now: context.now(),
-    }
-}
-
 /// Begins to tell the receiver of what changes from now on: it is taken to know what matches now.
 async fn activate_hook(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
     let row = find_hook(context, caller, id).await?;
@@ -295,12 +289,13 @@ async fn activate_hook(context: &AppContext, caller: &Caller, id: Uuid) -> Resul
     let agents = select_known_agents(context, &owner, &filter).await?;
     let facts = load_agent_facts(context, &agents).await?;
     let write = context.store.begin_write().await?;
+    // The position is locked before hooks, as where notices are queued.
+    skip_past_events(&write).await?;
     let unconfirmed = write.lock_hook(id).await?;
     let unconfirmed = unconfirmed.filter(|row| row.state == HookState::Unconfirmed);
     let Some(mut row) = unconfirmed else {
         return Ok(());
     };
-    skip_past_events(&write).await?;
     row.state = HookState::Active.into();
     row.not_before = context.now().0;
     row.last_error = None;
@@ -350,13 +345,14 @@ pub async fn hook_test(context: &AppContext, caller: &Caller, id: Uuid) -> Resul
     let sent = match row.state.known_value() {
         Some(HookState::Active) => {
             let public_url = context.config().public_url();
-            let addressee = new_addressee(context, &row, &target, &public_url);
+            let addressee = Addressee::new(&row, &target, &public_url, context.now());
             let message_id = new_uuid(context.now(), context.entropy.as_ref());
             let message = addressee.test_message(message_id)?;
             send_soon(context, &target, message).await
         }
         Some(HookState::Unconfirmed) => {
-            reserve_challenge(context, id).await?;
+            pause_challenges(context, id).await?;
+            reserve_challenge(context, caller.require_account()?.id, &target.url)?;
             send_challenge(context, caller, &row, &target).await?
         }
         _ => {
@@ -376,8 +372,28 @@ pub async fn hook_test(context: &AppContext, caller: &Caller, id: Uuid) -> Resul
     })
 }
 
-/// Refuses challenges in quick succession.
-async fn reserve_challenge(context: &AppContext, id: Uuid) -> Result<()> {
+/// Refuses a challenge if this account has sent many, or this host has got many.
+fn reserve_challenge(context: &AppContext, account: Uuid, url: &Url) -> Result<()> {
+    let host = url.host_str().unwrap_or_default();
+    let now = context.monotonic_time();
+    for (key, most) in [
+        (format!("account {account}"), CHALLENGES_OF_ACCOUNT),
+        (format!("challenges to {host}"), CHALLENGES_TO_HOST),
+    ] {
+        let max_wait = CHALLENGE_INTERVAL * (most - 1);
+        let pace = &context.webhook_pace;
+        let place = pace.reserve(&key, CHALLENGE_INTERVAL, now, max_wait);
+        if place.is_none() {
+            return Err(AppError::limit_reached(format!(
+                "Too many challenges were sent to {host}, or for your account. Wait two minutes."
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses challenges of a hook in quick succession.
+async fn pause_challenges(context: &AppContext, id: Uuid) -> Result<()> {
     let now = context.now();
     let write = context.store.begin_write().await?;
     let row = write.lock_hook(id).await?;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use a2a_registry_api::HookFilter;
-use a2a_registry_domain::hook::{HookFormat, HookState, NoticeKind};
+use a2a_registry_domain::hook::{HookState, NoticeKind};
 use a2a_registry_domain::identifiers::{Entropy, new_uuid, random_fraction, random_u64};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, SECOND, Timestamp};
@@ -277,15 +277,9 @@ async fn send_deliveries(
     let target = HookTarget::open(context, leased);
     let config = context.config();
     let public_url = config.public_url();
-    let addressee = target.as_ref().map(|target| Addressee {
-        target,
-        format: leased
-            .format
-            .known_value()
-            .unwrap_or(HookFormat::CloudEvents),
-        public_url: &public_url,
-        now: context.now(),
-    });
+    let now = context.now();
+    let addressee = target.as_ref();
+    let addressee = addressee.map(|target| Addressee::new(leased, target, &public_url, now));
     let attempts = judged.into_iter().map(|(row, judgment)| async move {
         let (outcome, change) = match (judgment, addressee) {
             (Judgment::Drop(change), _) => (AttemptOutcome::Unsent, change),
@@ -374,6 +368,7 @@ async fn record_attempts(
                 }
             }
         };
+        context.delivery_counts.record(&outcome);
         if !matches!(outcome, DeliveryOutcome::Failed { .. }) {
             match attempt.change {
                 Some(KnownChange::Learn(known)) => write.upsert_hook_agents([known]).await?,

@@ -6,6 +6,7 @@
 use a2a_crawler::fetch::WebhookMessage;
 use a2a_registry_domain::hook::{HookFormat, NoticeKind};
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::hook;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -108,7 +109,22 @@ pub struct Addressee<'a> {
     pub now: Timestamp,
 }
 
-impl Addressee<'_> {
+impl<'a> Addressee<'a> {
+    pub fn new(
+        row: &hook::Model,
+        target: &'a HookTarget,
+        public_url: &'a str,
+        now: Timestamp,
+    ) -> Self {
+        let format = row.format.known_value();
+        Self {
+            target,
+            format: format.unwrap_or(HookFormat::CloudEvents),
+            public_url,
+            now,
+        }
+    }
+
     /// The message of a notice, signed.
     pub fn notice_message(&self, id: Uuid, notice: &Notice) -> Result<WebhookMessage> {
         let body = match self.format {

@@ -383,35 +383,27 @@ impl<'a> NoticeBatch<'a> {
         if Position::parse(stored).is_none_or(|stored| stored.seq != before.seq) {
             return Ok(false);
         }
-        self.lock_hooks(&write).await?;
+        let hooks = self.lock_hooks(&write, &full).await?;
+        let now = context.now().0;
+        for mut row in hooks {
+            if full.contains(&row.id) {
+                row.compare_requested_at = Some(now);
+            } else if self.compared == Some((row.id, row.compare_requested_at)) {
+                // Nothing has asked for another comparison since.
+                row.compare_requested_at = None;
+            } else {
+                continue;
+            }
+            write.update_hook(row).await?;
+        }
         for compared in &self.to_compare {
             let account = match compared {
                 ComparedHooks::All => None,
                 ComparedHooks::OfAccount(account) => Some(*account),
             };
-            write
-                .request_hook_comparison(account, context.now().0)
-                .await?;
+            write.request_hook_comparison(account, now).await?;
         }
-        let mut changed: BTreeSet<Uuid> = full.clone();
-        changed.extend(self.compared.map(|(id, _)| id));
-        for id in changed {
-            let Some(mut row) = write.lock_hook(id).await? else {
-                continue;
-            };
-            if full.contains(&id) {
-                row.compare_requested_at = Some(context.now().0);
-            } else if self.to_compare.is_empty()
-                && self.compared == Some((id, row.compare_requested_at))
-            {
-                // Nothing has asked for another comparison since.
-                row.compare_requested_at = None;
-            }
-            write.update_hook(row).await?;
-        }
-        write
-            .queue_hook_deliveries(self.deliveries, context.now().0)
-            .await?;
+        write.queue_hook_deliveries(self.deliveries, now).await?;
         write.upsert_hook_agents(self.known).await?;
         for (hook, agent) in self.forgotten {
             write.delete_hook_agent(hook, agent).await?;
@@ -426,13 +418,27 @@ impl<'a> NoticeBatch<'a> {
         Ok(true)
     }
 
-    /// Drops what is for hooks that were deleted or ended meanwhile: it would have all of this refused, or never end.
-    /// The others are locked in a fixed order, so that processes that write for the same ones do not deadlock.
-    async fn lock_hooks(&mut self, write: &WriteTransaction) -> Result<()> {
-        let active = write.lock_active_hooks(self.written_hooks()).await?;
+    /// Locks all hooks that are written, before anything of them is. Drops what is for hooks that were deleted or
+    /// ended meanwhile: it would have all of this refused, or never end.
+    async fn lock_hooks(
+        &mut self,
+        write: &WriteTransaction,
+        full: &BTreeSet<Uuid>,
+    ) -> Result<Vec<hook::Model>> {
+        let hooks = match self.to_compare.is_empty() {
+            false => write.lock_active_hooks(None).await?,
+            true => {
+                let mut written = self.written_hooks();
+                written.extend(full);
+                written.extend(self.forgotten.iter().map(|(hook, _)| *hook));
+                written.extend(self.compared.map(|(hook, _)| hook));
+                write.lock_active_hooks_by_id(written).await?
+            }
+        };
+        let active: HashSet<Uuid> = hooks.iter().map(|row| row.id).collect();
         self.deliveries.retain(|row| active.contains(&row.hook_id));
         self.known.retain(|row| active.contains(&row.hook_id));
-        Ok(())
+        Ok(hooks)
     }
 
     fn written_hooks(&self) -> BTreeSet<Uuid> {

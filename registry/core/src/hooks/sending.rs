@@ -67,9 +67,11 @@ pub async fn send_paced(
     max_wait: Duration,
 ) -> Option<SentMessage> {
     let rate = context.config().webhooks.per_target_per_second;
+    let interval = Duration::from_secs(1) / rate.max(1);
     let origin = url.origin().ascii_serialization();
     let now = context.monotonic_time();
-    let wait = context.webhook_pace.reserve(&origin, rate, now, max_wait)?;
+    let pace = &context.webhook_pace;
+    let wait = pace.reserve(&origin, interval, now, max_wait)?;
     if !wait.is_zero() {
         tokio::time::sleep(wait).await;
     }

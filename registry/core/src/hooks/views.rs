@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use a2a_registry_api::limits::MAX_INBOX_ENTRIES;
 use a2a_registry_api::{Hook, HookDelivery, HookDeliveryList, HookList};
 use a2a_registry_domain::hook::DeliveryState;
 use a2a_registry_domain::role::Permission;
@@ -9,14 +10,14 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::accounts;
 use a2a_registry_store::entity::{hook, hook_delivery};
 use a2a_registry_store::hook_deliveries::{hook_delivery_count, hook_delivery_page};
-use a2a_registry_store::hooks::{hook_by_id, hook_page};
+use a2a_registry_store::hooks::{failing_hooks, hook_by_id, hook_page};
 use uuid::Uuid;
 
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::hooks::target::HookTarget;
 use crate::paging::{ListPage, PageRequest};
-use crate::visibility::caller::Caller;
+use crate::visibility::caller::{Caller, CallerAccount};
 
 /// Lists the caller's hooks, or those of all accounts for an admin, the newest first.
 pub async fn hook_list(
@@ -37,6 +38,24 @@ pub async fn hook_list(
     let before = list.start_position()?;
     let mut rows = hook_page(&context.store, account, before, list.row_limit()).await?;
     let next_page_token = list.truncate_rows(&mut rows, |last| last.id);
+    Ok(HookList {
+        hooks: load_hook_views(context, rows).await?,
+        next_page_token,
+    })
+}
+
+/// The hooks of an account that fail, or those of all accounts for an admin.
+pub async fn load_failing_hooks(
+    context: &AppContext,
+    account: &CallerAccount,
+) -> Result<Vec<Hook>> {
+    let sees_all = account.has_permission(Permission::Administer);
+    let own = (!sees_all).then_some(account.id);
+    let rows = failing_hooks(&context.store, own, MAX_INBOX_ENTRIES as u64).await?;
+    load_hook_views(context, rows).await
+}
+
+async fn load_hook_views(context: &AppContext, rows: Vec<hook::Model>) -> Result<Vec<Hook>> {
     let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();
     let owners = accounts::accounts_by_ids(&context.store, &ids).await?;
     let names: HashMap<Uuid, String> = owners.into_iter().map(|row| (row.id, row.name)).collect();
@@ -45,10 +64,7 @@ pub async fn hook_list(
         let name = names.get(&row.account_id).cloned().unwrap_or_default();
         hooks.push(hook_view(context, row, name).await?);
     }
-    Ok(HookList {
-        hooks,
-        next_page_token,
-    })
+    Ok(hooks)
 }
 
 pub async fn hook_show(context: &AppContext, caller: &Caller, id: Uuid) -> Result<Hook> {

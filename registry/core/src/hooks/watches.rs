@@ -70,7 +70,8 @@ pub async fn watch_agent(context: &AppContext, caller: &Caller, agent: &str) -> 
         write.upsert_agent_watch(row).await?;
         // What has changed since the facts were read is noticed by a comparison.
         let now = context.now().0;
-        write.request_hook_comparison(Some(account.id), now).await?;
+        let active = write.request_hook_comparison(Some(account.id), now).await?;
+        known.retain(|row| active.contains(&row.hook_id));
         write.upsert_hook_agents(known).await?;
     }
     write.commit().await?;
@@ -83,6 +84,7 @@ pub async fn unwatch_agent(context: &AppContext, caller: &Caller, agent: Uuid) -
     let hooks = watching_hooks(context, account.id).await?;
     let write = context.store.begin_write().await?;
     write.delete_agent_watch(account.id, agent).await?;
+    write.lock_active_hooks(Some(account.id)).await?;
     for (row, filter) in hooks {
         // Nothing is told of it: it is no longer asked for.
         if !filter.agents.contains(&agent) {

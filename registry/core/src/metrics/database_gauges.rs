@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use a2a_registry_store::operating_counts::HookCounts;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::metrics::family::Family;
@@ -28,6 +29,7 @@ pub struct DatabaseReadings {
     pub endpoints: Vec<(&'static str, i64)>,
     /// The number of approvals that end within a number of days.
     pub approvals_ending: [(&'static str, i64); 2],
+    pub hooks: HookCounts,
     /// The age of the oldest event that the index has not applied.
     pub index_lag: Duration,
     pub is_read_only: bool,
@@ -68,8 +70,44 @@ pub struct DatabaseGauges {
     holds: Family<HoldLabels, Gauge>,
     endpoints: Family<EndpointLabels, Gauge>,
     approvals_ending: Family<TermLabels, Gauge>,
+    hooks: HookGauges,
     index_lag: SecondsGauge,
     read_only: Gauge,
+}
+
+#[derive(Debug)]
+struct HookGauges {
+    failing: Gauge,
+    waiting: Gauge,
+    dead: Gauge,
+}
+
+impl HookGauges {
+    fn new(registry: &mut Registry) -> Self {
+        Self {
+            failing: register_metric(
+                registry,
+                "hooks_failing",
+                "Active hooks whose last deliveries have failed",
+            ),
+            waiting: register_metric(
+                registry,
+                "hook_deliveries_waiting",
+                "Deliveries to hooks that wait, for the first attempt or another; at most 100,000 are counted",
+            ),
+            dead: register_metric(
+                registry,
+                "hook_deliveries_dead",
+                "Deliveries to hooks that were given up and can be replayed; at most 100,000 are counted",
+            ),
+        }
+    }
+
+    fn set(&self, counts: HookCounts) {
+        self.failing.set(counts.failing);
+        self.waiting.set(counts.waiting);
+        self.dead.set(counts.dead);
+    }
 }
 
 fn register_endpoints(registry: &mut Registry) -> Family<EndpointLabels, Gauge> {
@@ -123,6 +161,7 @@ impl DatabaseGauges {
                 "approvals_ending",
                 "Approvals whose term ends within so many days; at most 200,000 are counted",
             ),
+            hooks: HookGauges::new(all),
             index_lag: register_seconds(
                 all,
                 "index_lag",
@@ -180,6 +219,7 @@ impl DatabaseGauges {
             let labels = TermLabels { within_days };
             self.approvals_ending.get_or_create(&labels).set(count);
         }
+        self.hooks.set(readings.hooks);
         self.index_lag.set(readings.index_lag.as_secs_f64());
         self.read_only.set(readings.is_read_only.into());
         encode_registry(text, &self.registry)
@@ -215,6 +255,11 @@ mod tests {
             holds: vec![("operator", 2), ("other", 0)],
             endpoints: vec![("answers", 5)],
             approvals_ending: [("7", 1), ("30", 4)],
+            hooks: HookCounts {
+                failing: 2,
+                waiting: 6,
+                dead: 7,
+            },
             is_read_only: true,
             ..DatabaseReadings::default()
         };
@@ -234,6 +279,9 @@ mod tests {
             "a2a_registry_holds{hold=\"other\"} 0",
             "a2a_registry_agents_by_endpoint{endpoint=\"answers\"} 5",
             "a2a_registry_approvals_ending{within_days=\"30\"} 4",
+            "a2a_registry_hooks_failing 2",
+            "a2a_registry_hook_deliveries_waiting 6",
+            "a2a_registry_hook_deliveries_dead 7",
             "a2a_registry_database_read_only 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");

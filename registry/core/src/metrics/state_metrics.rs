@@ -27,6 +27,8 @@ pub struct StateValues {
     pub provider_errors: Vec<(String, u64)>,
     /// Time since the database last responded.
     pub database_silence: Duration,
+    /// The number of deliveries to hooks by result.
+    pub hook_deliveries: [(&'static str, u64); 3],
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -45,6 +47,11 @@ struct ProviderLabels {
     provider: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DeliveryLabels {
+    result: &'static str,
+}
+
 #[derive(Debug)]
 pub(super) struct StateMetrics {
     searches_waiting: Family<WaitLabels, Gauge>,
@@ -53,6 +60,7 @@ pub(super) struct StateMetrics {
     policy_activation_failed: Gauge,
     provider_errors: Family<ProviderLabels, Counter<u64, AtomicU64>>,
     database_silence: SecondsGauge,
+    hook_deliveries: Family<DeliveryLabels, Counter<u64, AtomicU64>>,
 }
 
 impl StateMetrics {
@@ -93,6 +101,11 @@ impl StateMetrics {
                 "database_silence",
                 "Time since the database last responded to the poll for events, which is twice a second",
             ),
+            hook_deliveries: register_metric(
+                registry,
+                "hook_deliveries",
+                "Deliveries to hooks, by result: delivered, failed (sent again later) or dead (given up)",
+            ),
         }
     }
 
@@ -119,5 +132,11 @@ impl StateMetrics {
         }
         self.database_silence
             .set(values.database_silence.as_secs_f64());
+        for (result, count) in values.hook_deliveries {
+            let counter = self
+                .hook_deliveries
+                .get_or_create(&DeliveryLabels { result });
+            counter.inner().store(count, Ordering::Relaxed);
+        }
     }
 }

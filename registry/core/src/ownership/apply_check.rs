@@ -179,6 +179,8 @@ pub async fn update_domain_ownership(
     if row.owner_id.is_some() && row.scheme != "https" {
         // A proof is of the host name on port 443. What an admin said about endpoints was about plain http.
         if write.end_endpoint_vouch(row.id).await? {
+            // Agents of others may name the host, too.
+            write.request_endpoint_scan().await?;
             let data = json!({"origin": row.domain_origin()});
             change_set.add_event(EventKind::DomainEndpointsVouchEnded, &row.name, actor, data);
         }

@@ -7,6 +7,7 @@ pub mod card_cache;
 pub mod change_counters;
 pub mod crawl_state;
 pub mod decision_callers;
+pub mod delivery_counts;
 pub mod dry_runs;
 pub mod embedding_pace;
 pub mod fair_semaphore;

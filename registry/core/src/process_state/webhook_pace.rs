@@ -1,32 +1,35 @@
-//! The pace of deliveries to hooks: how many this process sends to one host in a second.
+//! The pace of messages to hooks: how many this process sends to one host, or for one account.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Number of hosts from which those are forgotten to which anything may be sent.
-const MAX_HOSTS: usize = 10_000;
+/// Number of keys from which those are forgotten for which anything may be sent. No further ones are added while none
+/// is forgotten.
+const MAX_KEYS: usize = 10_000;
 
-/// When the next delivery to each host may begin, by the monotonic clock.
+/// When the next message for each key may be sent, by the monotonic clock.
 #[derive(Debug, Default)]
 pub struct WebhookPace(Mutex<HashMap<String, Duration>>);
 
 impl WebhookPace {
-    /// Reserves the next place of a host, and returns how long to wait for it; `None`, without a reservation, if that
-    /// is longer than `max_wait`.
+    /// Reserves the next place of a key, whose places are an interval apart, and returns how long to wait for it;
+    /// `None`, without a reservation, if that is longer than `max_wait`.
     pub fn reserve(
         &self,
-        host: &str,
-        per_second: u32,
+        key: &str,
+        interval: Duration,
         now: Duration,
         max_wait: Duration,
     ) -> Option<Duration> {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if places.len() >= MAX_HOSTS {
+        if places.len() >= MAX_KEYS && !places.contains_key(key) {
             places.retain(|_, next| *next > now);
+            if places.len() >= MAX_KEYS {
+                return None;
+            }
         }
-        let interval = Duration::from_secs(1) / per_second.max(1);
-        let next = places.entry(host.to_owned()).or_insert(now);
+        let next = places.entry(key.to_owned()).or_insert(now);
         let place = (*next).max(now);
         let wait = place - now;
         if wait > max_wait {
@@ -42,30 +45,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_host_gets_so_many_a_second() {
+    fn each_key_gets_so_many_a_second() {
         let pace = WebhookPace::default();
         let second = Duration::from_secs(1);
-        let reserve = |host, now| pace.reserve(host, 10, now, second * 3);
+        let tenth = second / 10;
+        let reserve = |key, now| pace.reserve(key, tenth, now, second * 3);
         for number in 0..=30 {
-            assert_eq!(reserve("a", second), Some(second / 10 * number));
+            assert_eq!(reserve("a", second), Some(tenth * number));
         }
         // A place that is too far away is not taken, so that those who wait longer get it.
         assert_eq!(reserve("a", second), None);
-        let patient = pace.reserve("a", 10, second, second * 4);
-        assert_eq!(patient, Some(second / 10 * 31));
+        let patient = pace.reserve("a", tenth, second, second * 4);
+        assert_eq!(patient, Some(tenth * 31));
         assert_eq!(reserve("b", second), Some(Duration::ZERO));
         // What was not used is not saved up.
         assert_eq!(reserve("a", second * 100), Some(Duration::ZERO));
-        assert_eq!(reserve("a", second * 100), Some(second / 10));
+        assert_eq!(reserve("a", second * 100), Some(tenth));
     }
 
     #[test]
-    fn hosts_that_wait_for_nothing_are_forgotten() {
+    fn keys_are_bounded_and_forgotten_when_they_wait_for_nothing() {
         let pace = WebhookPace::default();
-        for number in 0..MAX_HOSTS {
-            pace.reserve(&number.to_string(), 10, Duration::ZERO, Duration::ZERO);
+        let second = Duration::from_secs(1);
+        let reserve = |key: &str, now| pace.reserve(key, second, now, Duration::ZERO);
+        for number in 0..MAX_KEYS {
+            assert!(reserve(&number.to_string(), Duration::ZERO).is_some());
         }
-        pace.reserve("another", 10, Duration::from_secs(1), Duration::ZERO);
+        assert_eq!(reserve("another", Duration::ZERO), None);
+        assert_eq!(reserve("another", second), Some(Duration::ZERO));
         let places = pace.0.lock().unwrap_or_else(PoisonError::into_inner);
         assert_eq!(places.len(), 1);
     }

@@ -1,4 +1,4 @@
-//! An account's pending tasks: reviews to decide, news of its agents, and domains to prove.
+//! An account's pending tasks: reviews to decide, news of its agents, domains to prove, and hooks that fail.
 
 use a2a_registry_api::limits::MAX_INBOX_ENTRIES;
 use a2a_registry_api::{News, Review, Seen, Waiting, WaitingDomain};
@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::agents::hidden_agents::load_hidden_agents;
 use crate::context::AppContext;
 use crate::error::Result;
+use crate::hooks::views::load_failing_hooks;
 use crate::reviews::view::{own_agent_ids, review_views};
 use crate::visibility::caller::{Caller, CallerAccount};
 
@@ -28,6 +29,7 @@ pub async fn load_inbox(context: &AppContext, caller: &Caller) -> Result<Waiting
             account.has_permission(Permission::SeeAll),
         )
         .await?,
+        failing_hooks: load_failing_hooks(context, account).await?,
         seen_at: seen_at.map(Timestamp),
         at: now,
     })

@@ -249,18 +249,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::pages::tests::api_samples::{AT, ID, admin_frame, read};
+    use crate::pages::tests::api_samples::{AT, ID, admin_frame, hook, read};
     use crate::pages::tests::hostile::assert_harmless;
     use crate::pages::tests::samples::NOW;
 
     #[test]
     fn what_others_have_written_stays_text() {
         assert_harmless(|text| {
-            let hook = json!({
-                "id": ID, "account": text, "name": text, "format": text, "state": text, "filter": {},
-                "target": text, "created_at": AT, "waiting": 1, "dead": 1, "last_success_at": AT,
-                "failing_since": AT, "last_error": text,
-            });
             let delivery = json!({
                 "id": ID, "kind": text, "subject": text, "at": AT, "state": text, "attempts": 1,
                 "due_at": AT, "status": 500, "error": text,
@@ -269,7 +264,7 @@ mod tests {
             HooksPage {
                 frame: admin_frame("account"),
                 now: NOW,
-                hooks: vec![(read(hook), vec![read(delivery)])],
+                hooks: vec![(read(hook(text)), vec![read(delivery)])],
                 watched: Vec::new(),
                 searches: vec![read(search)],
                 made: None,

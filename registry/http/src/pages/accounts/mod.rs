@@ -198,6 +198,11 @@ fn summarize_inbox(inbox: &Waiting) -> String {
             "decisions and comments on your agents",
         ),
         count_phrase(inbox.domains.len(), "domain to prove", "domains to prove"),
+        count_phrase(
+            inbox.failing_hooks.len(),
+            "hook that fails",
+            "hooks that fail",
+        ),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join(", ")

@@ -66,7 +66,17 @@ pub fn waiting(text: &str) -> Value {
         "domains": [{"domain": text, "expires": AT}],
         "hidden": [{"agent": ID, "since": AT, "hidden_from": {"callers": 3, "of_callers": 7, "truncated": true,
             "anonymous": true, "groups": [text], "policies": [text]}}],
+        "failing_hooks": [hook(text)],
         "seen_at": null, "at": AT,
+    })
+}
+
+/// Hook that fails.
+pub fn hook(text: &str) -> Value {
+    json!({
+        "id": ID, "account": text, "name": text, "format": text, "state": text, "filter": {},
+        "target": text, "created_at": AT, "waiting": 1, "dead": 1, "last_success_at": AT,
+        "failing_since": AT, "last_error": text,
     })
 }
 
