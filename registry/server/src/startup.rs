@@ -182,6 +182,7 @@ pub(crate) async fn assemble_context(
         policy_sets: load_policy_sets(&store, &config.admission_rules()).await?,
         self_agent: SelfAgentState::default(),
         webhook_pace: WebhookPace::default(),
+        requested_mail_pace: WebhookPace::default(),
         page_token_signer: signer,
         sealer,
         secrets,

@@ -1,10 +1,10 @@
-//! The pace of deliveries to hooks: how many this process sends to one host in a second.
+//! The pace of messages to the receivers of hooks: how many this process sends in a time to each.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Number of hosts from which those are forgotten to which anything may be sent.
+/// Maximum number of hosts. Those to which anything may be sent are forgotten first.
 const MAX_HOSTS: usize = 10_000;
 
 /// When the next delivery to each host may begin, by the monotonic clock.
@@ -12,20 +12,23 @@ const MAX_HOSTS: usize = 10_000;
 pub struct WebhookPace(Mutex<HashMap<String, Duration>>);
 
 impl WebhookPace {
-    /// Reserves the next place of a host, and returns how long to wait for it; `None`, without a reservation, if that
-    /// is longer than `max_wait`.
+    /// Reserves the next place of a host, each an interval after the last one, and returns how long to wait for it;
+    /// `None`, without a reservation, if that is longer than `max_wait`. A caller that does not wait can thus use as
+    /// many places at once as fit into `max_wait`.
     pub fn reserve(
         &self,
         host: &str,
-        per_second: u32,
+        interval: Duration,
         now: Duration,
         max_wait: Duration,
     ) -> Option<Duration> {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if places.len() >= MAX_HOSTS {
+        if places.len() >= MAX_HOSTS && !places.contains_key(host) {
             places.retain(|_, next| *next > now);
+            if places.len() >= MAX_HOSTS {
+                return None;
+            }
         }
-        let interval = Duration::from_secs(1) / per_second.max(1);
         let next = places.entry(host.to_owned()).or_insert(now);
         let place = (*next).max(now);
         let wait = place - now;
@@ -45,13 +48,13 @@ mod tests {
     fn each_host_gets_so_many_a_second() {
         let pace = WebhookPace::default();
         let second = Duration::from_secs(1);
-        let reserve = |host, now| pace.reserve(host, 10, now, second * 3);
+        let reserve = |host, now| pace.reserve(host, second / 10, now, second * 3);
         for number in 0..=30 {
             assert_eq!(reserve("a", second), Some(second / 10 * number));
         }
         // A place that is too far away is not taken, so that those who wait longer get it.
         assert_eq!(reserve("a", second), None);
-        let patient = pace.reserve("a", 10, second, second * 4);
+        let patient = pace.reserve("a", second / 10, second, second * 4);
         assert_eq!(patient, Some(second / 10 * 31));
         assert_eq!(reserve("b", second), Some(Duration::ZERO));
         // What was not used is not saved up.
@@ -61,11 +64,14 @@ mod tests {
 
     #[test]
     fn hosts_that_wait_for_nothing_are_forgotten() {
-        let pace = WebhookPace::default();
+        let (pace, second) = (WebhookPace::default(), Duration::from_secs(1));
         for number in 0..MAX_HOSTS {
-            pace.reserve(&number.to_string(), 10, Duration::ZERO, Duration::ZERO);
+            pace.reserve(&number.to_string(), second, Duration::ZERO, second);
         }
-        pace.reserve("another", 10, Duration::from_secs(1), Duration::ZERO);
+        let reserve = |host, now| pace.reserve(host, second, now, second);
+        assert_eq!(reserve("another", second / 2), None);
+        assert_eq!(reserve("0", second / 2), Some(second / 2));
+        assert_eq!(reserve("another", second * 2), Some(Duration::ZERO));
         let places = pace.0.lock().unwrap_or_else(PoisonError::into_inner);
         assert_eq!(places.len(), 1);
     }
