@@ -1,6 +1,7 @@
 //! Hooks on both databases: what receivers are told, what they are not, and what happens when they do not answer. The
 //! receivers on third-party libraries are in `hooks/receivers.rs`.
 
+mod mails;
 mod receivers;
 
 use std::collections::BTreeSet;

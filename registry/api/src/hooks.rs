@@ -69,7 +69,8 @@ pub struct NewHook {
     /// beyond its host.
     #[schema(value_type = limits::HookUrl)]
     pub url: SecretText,
-    /// The body of deliveries: `cloudevents` (by default) or `slack`; `mail` for an address, a digest at most hourly.
+    /// The body of deliveries: `cloudevents` (by default) or `slack`; for an address `mail`, a digest at
+    /// most hourly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<HookFormat>,
     /// What it is told; by default everything that the account may get.

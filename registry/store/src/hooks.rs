@@ -125,7 +125,8 @@ impl Store {
             write
                 .postpone_mails(row.account_id, request.next_mail_at)
                 .await?;
-            row.not_before = request.next_mail_at;
+            // The others are first at the next turn.
+            row.not_before = request.next_mail_at.saturating_add(1);
         }
         write.update_hook(row.clone()).await?;
         write.commit().await?;
@@ -266,5 +267,6 @@ fn select_due_hooks(now: i64) -> Select<hook::Entity> {
         .filter(is_paced)
         .filter(is_unleased)
         .order_by_asc(C::DueAt)
+        .order_by_asc(C::NotBefore)
         .limit(1)
 }

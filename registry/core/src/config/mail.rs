@@ -14,8 +14,8 @@ section! {
         pub host: String,
         /// Port of the server: usually 587 with `starttls`, and 465 with `implicit`.
         pub port: u16 = 587,
-        /// Encryption of the connection: "starttls" (a server that does not offer it gets nothing), "implicit" (from the
-        /// first byte), or "none" for a server on the same machine.
+        /// Encryption of the connection: "starttls" (a server that does not offer it gets nothing), "implicit" (from
+        /// the first byte), or "none" for a server on the same machine.
         pub tls: MailTls = MailTls::StartTls,
         /// The sender of the mails, such as `Agent registry <registry@example.com>`.
         pub from: String,

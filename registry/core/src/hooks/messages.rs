@@ -102,7 +102,7 @@ fn escape_for_slack(text: &str) -> String {
         .replace("](", "] (")
 }
 
-/// Text of others for a mail: one line, in which no program for mails finds a link.
+/// Text of others for a mail: one line, whose URLs programs for mails do not make links.
 fn escape_for_mail(text: &str) -> String {
     single_line(text, LINE).replace("://", ": //")
 }

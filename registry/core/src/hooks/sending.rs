@@ -114,8 +114,8 @@ pub async fn send_paced(
     })
 }
 
-/// Whether an account may have a mail sent to an address now that nobody waits for there. A tag after a plus sign makes
-/// no other address.
+/// Whether an account may have a mail sent to an address now that its reader has not asked for. A tag after a plus
+/// sign makes no other address.
 pub fn reserve_requested_mail(context: &AppContext, account: Uuid, address: &str) -> bool {
     let address = address.to_ascii_lowercase();
     let (reader, domain) = address.split_once('@').unwrap_or_default();

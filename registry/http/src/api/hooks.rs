@@ -83,7 +83,7 @@ pub async fn hook_list(caller: Require<Read>, query: Query<HookQuery>) -> Handle
     request_body = NewHook,
     responses(
         (status = 201, description = "The hook, with its keys", body = CreatedHook),
-        (status = 409, description = "The caller has a hook of this name, or the registry has no key for secrets or sends no mails"),
+        (status = 409, description = "The caller has a hook of this name, or the registry lacks a key or a mail server"),
     )
 )]
 #[post("/v1/hooks")]
