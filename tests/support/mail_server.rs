@@ -174,7 +174,7 @@ async fn serve(
             return Ok(());
         }
     }
-    stream.write_all(b"220 mail.test\r\n").await?;
+    send_line(&mut stream, "220 mail.test").await?;
     let mut session = Session {
         offers_tls: acceptor.is_some(),
         ..Session::default()
@@ -213,7 +213,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
                 format!("250-mail.test\r\n{offer}250 8BITMIME")
             }
             ["STARTTLS"] => {
-                stream.write_all(b"220 begin\r\n").await?;
+                send_line(stream, "220 begin").await?;
                 return Ok(true);
             }
             ["AUTH", "PLAIN", credentials] => {
@@ -228,20 +228,25 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
                 refusal.unwrap_or_else(|| "250 ok".to_owned())
             }
             ["DATA"] => {
-                stream.write_all(b"354 go on\r\n").await?;
+                send_line(stream, "354 go on").await?;
                 let content = read_content(stream).await?;
                 let mail = ReceivedMail::new(session, &content);
                 state.lock().unwrap().mails.push(mail);
                 "250 taken".to_owned()
             }
             ["QUIT"] => {
-                stream.write_all(b"221 bye\r\n").await?;
+                send_line(stream, "221 bye").await?;
                 return Ok(false);
             }
             _ => "500 unknown".to_owned(),
         };
-        stream.write_all(format!("{answer}\r\n").as_bytes()).await?;
+        send_line(stream, &answer).await?;
     }
+}
+
+async fn send_line<S: AsyncWrite + Unpin>(stream: &mut S, line: &str) -> std::io::Result<()> {
+    stream.write_all(format!("{line}\r\n").as_bytes()).await?;
+    stream.flush().await
 }
 
 /// Reads the lines up to the one with a dot alone.
