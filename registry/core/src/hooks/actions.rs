@@ -288,7 +288,7 @@ pub async fn activate_hook(context: &AppContext, row: &hook::Model) -> Result<()
         return Ok(());
     }
     let filter = parse_hook_filter(row).unwrap_or_default();
-    // Another account or nobody may confirm the hook, whose account is told what that account may see.
+    // Whoever confirms the hook, it is told what its own account may see.
     let owner = load_account_caller_by_id(context, row.account_id).await?;
     let owner = owner.map_err(AppError::conflict)?;
     let agents = select_known_agents(context, &owner, &filter).await?;
