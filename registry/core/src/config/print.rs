@@ -8,9 +8,9 @@ use toml::{Table, Value};
 use crate::config::section::{ConfigKey, DescribedSection};
 use crate::config::{
     A2aConfig, ArdConfig, Config, CrawlerConfig, DecidersConfig, EmbeddingConfig, FederationConfig,
-    GovernanceConfig, IdentityConfig, IdentityProviderConfig, LimitsConfig, LogConfig, MailConfig, McpConfig,
-    PeerConfig, RequiredClaimConfig, SearchConfig, SecretsConfig, ServerConfig, StoreConfig,
-    TracingConfig, WebhooksConfig,
+    GovernanceConfig, IdentityConfig, IdentityProviderConfig, LimitsConfig, LogConfig, MailConfig,
+    McpConfig, PeerConfig, RequiredClaimConfig, SearchConfig, SecretsConfig, ServerConfig,
+    StoreConfig, TracingConfig, WebhooksConfig,
 };
 
 /// What is above the first section.
