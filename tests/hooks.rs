@@ -3,6 +3,7 @@
 
 mod bounds;
 mod kills;
+mod mails;
 mod receivers;
 mod twins;
 

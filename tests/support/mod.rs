@@ -20,6 +20,7 @@ pub mod exchange;
 pub mod identity_provider;
 pub mod in_process_registry;
 pub mod in_process_server;
+pub mod mail_server;
 pub mod nginx;
 pub mod origin;
 pub mod page_snippet;

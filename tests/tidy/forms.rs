@@ -16,12 +16,15 @@ const HARMLESS: [(&str, &str); 2] = [
 ];
 
 /// Forms that are sent by one click and destroy nothing, by their address.
-const DESTROY_NOTHING: [&str; 5] = [
+const DESTROY_NOTHING: [&str; 7] = [
     "/sign-out",
     "/sign-in/provider.0",
     "/waiting",
     "/account/watches",
     "/domains/text::path_segment(view.domain)/verify",
+    // The reader of mails begins or ends them. An account can ask for them again.
+    "link",
+    "link/confirm",
 ];
 
 /// Forms that are sent by one click and show first what will be lost, by their address, each with a test of its own in the

@@ -9,7 +9,7 @@ type LibraryRule = (&'static str, &'static [&'static str], &'static str);
 
 /// A place is a file, or a folder with everything in it and the file of the same name beside it.
 /// Tests may name anything.
-const HOMES: [LibraryRule; 18] = [
+const HOMES: [LibraryRule; 19] = [
     ("sea_orm", &["registry/store/src", "migrations/src"], STORE),
     (
         "sea_orm_migration",
@@ -78,6 +78,14 @@ const HOMES: [LibraryRule; 18] = [
         "opentelemetry_otlp",
         &["registry/server/src/trace_export.rs"],
         "write a span with TRACE_TARGET of a2a_crawler::trace_spans; it is exported by itself",
+    ),
+    (
+        "lettre",
+        &[
+            "registry/core/src/mailer.rs",
+            "registry/core/src/config/mail.rs",
+        ],
+        "mails are sent by the mailer in registry/core/src/mailer.rs",
     ),
     ("safetensors", &["registry/embed/src"], EMBED),
     ("tokenizers", &["registry/embed/src"], EMBED),

@@ -65,10 +65,12 @@ pub struct NewHook {
     /// Its name, unique within the account.
     #[schema(value_type = limits::Name)]
     pub name: String,
-    /// The URL to which notices are sent. It is stored encrypted, and never shown again beyond its host.
+    /// The URL to which notices are sent, or `mailto:` and an address. It is stored encrypted, and never shown again
+    /// beyond its host.
     #[schema(value_type = limits::HookUrl)]
     pub url: SecretText,
-    /// The body of deliveries: `cloudevents` (by default) or `slack`.
+    /// The body of deliveries: `cloudevents` (by default) or `slack`; for an address `mail`, a digest at
+    /// most hourly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<HookFormat>,
     /// What it is told; by default everything that the account may get.
@@ -85,16 +87,16 @@ pub struct Hook {
     pub account: String,
     /// Its name.
     pub name: String,
-    /// The body of deliveries: `cloudevents` or `slack`.
+    /// The body of deliveries: `cloudevents`, `slack` or `mail`.
     #[schema(value_type = HookFormat)]
     pub format: OpenEnum<HookFormat>,
     /// `unconfirmed` until the receiver has returned the challenge, `active`, or `ended` after an answer with status
-    /// 410.
+    /// 410, or when the reader of mails wants no more.
     #[schema(value_type = HookState)]
     pub state: OpenEnum<HookState>,
     /// What it is told.
     pub filter: HookFilter,
-    /// Scheme, host and port of its URL; null if the registry has lost the key that opens it.
+    /// Scheme, host and port of its URL, or the domain of its mail address; null if the registry has lost the key that opens it.
     pub target: Option<String>,
     /// Time of creation.
     pub created_at: Timestamp,
@@ -119,16 +121,16 @@ pub struct HookList {
     pub next_page_token: Option<String>,
 }
 
-/// A hook with the keys that verify its deliveries. They are shown only once.
+/// A hook with the keys that verify its deliveries. They are shown only once. Mails have none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CreatedHook {
     /// The hook.
     #[serde(flatten)]
     pub hook: Hook,
-    /// The secret of the `v1` signatures (HMAC-SHA256), as Standard Webhooks writes it: `whsec_…`.
-    pub secret: String,
-    /// The public key of the `v1a` signatures (Ed25519): `whpk_…`.
-    pub public_key: String,
+    /// The secret of the `v1` signatures (HMAC-SHA256), as Standard Webhooks writes it: `whsec_…`; null for mails.
+    pub secret: Option<String>,
+    /// The public key of the `v1a` signatures (Ed25519): `whpk_…`; null for mails.
+    pub public_key: Option<String>,
 }
 
 /// The challenge that the receiver of a hook has got.
@@ -145,7 +147,7 @@ pub struct HookConfirmation {
 pub struct HookTest {
     /// Whether the receiver answered with a status of success.
     pub delivered: bool,
-    /// The HTTP status of the answer; null without one.
+    /// The status of the answer, of HTTP or SMTP; null without one.
     pub status: Option<u16>,
     /// Why the delivery failed, or the receiver has not confirmed the hook.
     pub error: Option<String>,
@@ -189,7 +191,7 @@ pub struct HookDelivery {
     pub attempts: u32,
     /// Time of the next attempt; null if it does not wait.
     pub due_at: Option<Timestamp>,
-    /// The HTTP status of the last answer.
+    /// The status of the last answer, of HTTP or SMTP.
     pub status: Option<u16>,
     /// Why the last attempt failed.
     pub error: Option<String>,

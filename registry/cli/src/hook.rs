@@ -1,6 +1,8 @@
 //! `hook` and `watch`: what the account is told of, and where.
 
-use a2a_registry_api::{Hook, HookConfirmation, HookFilter, HookReplay, HookTest, NewHook};
+use a2a_registry_api::{
+    CreatedHook, Hook, HookConfirmation, HookFilter, HookReplay, HookTest, NewHook,
+};
 use a2a_registry_domain::hook::{DeliveryState, HookFormat, NoticeKind};
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -66,9 +68,9 @@ pub struct HookArg {
 pub struct CreateHookArgs {
     /// Name of the hook
     name: String,
-    /// URL of the receiver
+    /// URL of the receiver, or mailto: and an address
     url: String,
-    /// Body of deliveries: cloudevents or slack [default: cloudevents]
+    /// Body of deliveries: cloudevents or slack; mail for an address [default: cloudevents]
     #[arg(long, value_name = "FORMAT")]
     format: Option<HookFormat>,
     /// A kind of notices, may be repeated [default: all that you may get]
@@ -148,9 +150,7 @@ pub async fn run_hook(command: &HookCommand, client: &Client, console: &Console)
         HookCommand::Rotate(hook) => {
             let reply = client.rotate_hook(hook.resolve(client).await?).await?;
             let created = &reply.value;
-            console.print_result(&reply, || {
-                print_keys(&created.secret, &created.public_key, console)
-            })
+            console.print_result(&reply, || print_keys(created, console))
         }
         HookCommand::Replay { hook, delivery } => {
             let replay = HookReplay {
@@ -225,11 +225,15 @@ async fn create_hook(
     let created = &reply.value;
     console.print_result(&reply, || {
         print_hook(&created.hook, console)?;
-        print_keys(&created.secret, &created.public_key, console)
+        print_keys(created, console)
     })
 }
 
-fn print_keys(secret: &str, public_key: &str, console: &Console) -> Result<(), CommandError> {
+fn print_keys(created: &CreatedHook, console: &Console) -> Result<(), CommandError> {
+    let (Some(secret), Some(public_key)) = (&created.secret, &created.public_key) else {
+        terminal::eprint_note("the mail has a link that confirms the address");
+        return Ok(());
+    };
     terminal::eprint_note(
         "store the keys now, they are not shown again: the secret of v1 signatures, and the public key of v1a ones",
     );

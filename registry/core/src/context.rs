@@ -70,6 +70,8 @@ pub struct AppContext {
     pub self_agent: SelfAgentState,
     pub webhook_pace: WebhookPace,
     pub delivery_counts: DeliveryCounts,
+    /// The pace of mails that accounts ask for, by account and by address.
+    pub requested_mail_pace: WebhookPace,
     pub page_token_signer: PageTokenSigner,
     pub sealer: Sealer,
     /// Seals secrets in the database with the key of `[secrets] key_file`; `None` without one.

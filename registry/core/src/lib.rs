@@ -28,6 +28,7 @@ pub mod file_descriptors;
 pub mod health;
 pub mod hooks;
 pub mod lint;
+pub mod mailer;
 pub mod metrics;
 pub mod name_rules;
 pub mod network;

@@ -1,4 +1,4 @@
-//! The only network access of this process: the resolver, and the guarded fetchers.
+//! The only network access of this process: the resolver, the guarded fetchers, and the mailer.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use url::Url;
 
 use crate::config::{Config, read_root_certificates};
 use crate::error::StartError;
+use crate::mailer::Mailer;
 
 /// The network access of a registry. All parts exist before anything else starts, so that no check is skipped because
 /// one is missing.
@@ -25,6 +26,8 @@ pub struct NetworkAccess {
     pub federation_fetcher: Option<Arc<Fetcher>>,
     /// Sends to hooks, with the same resolver and within the guard of `[webhooks]`.
     pub webhook_fetcher: Arc<Fetcher>,
+    /// Sends mails through the server of `[mail]`; `None` without one.
+    pub mailer: Option<Arc<Mailer>>,
 }
 
 impl NetworkAccess {
@@ -83,7 +86,11 @@ impl NetworkAccess {
             (!config.identity.providers.is_empty()).then_some(identity),
             (!config.federation.peers.is_empty()).then_some(federation),
         ];
-        Self::with_configs([fetching, webhooks], others, clock, resolver)
+        let fetchers = Self::with_configs([fetching, webhooks], others, clock, resolver)?;
+        Ok(Self {
+            mailer: Mailer::from_config(config)?.map(Arc::new),
+            ..fetchers
+        })
     }
 
     /// Replaces the network lists of every fetcher by those of this configuration. Each check from here on is by them.
@@ -122,6 +129,7 @@ impl NetworkAccess {
             identity_fetcher: identity.map(&new_fetcher).transpose()?,
             federation_fetcher: federation.map(&new_fetcher).transpose()?,
             webhook_fetcher: new_fetcher(webhooks)?,
+            mailer: None,
             resolver,
         })
     }

@@ -48,6 +48,8 @@ text_enum! {
         CloudEvents = "cloudevents",
         /// A text for incoming webhooks of Slack and services that accept the same.
         Slack = "slack",
+        /// A digest by mail, at most hourly.
+        Mail = "mail",
     }
 }
 
@@ -56,7 +58,7 @@ text_enum! {
         /// The receiver has not returned the challenge yet, so nothing else is sent.
         Unconfirmed = "unconfirmed",
         Active = "active",
-        /// The receiver has answered 410; nothing is sent any more.
+        /// The receiver has answered 410, or the reader of mails wants no more; nothing is sent any more.
         Ended = "ended",
     }
 }

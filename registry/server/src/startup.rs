@@ -184,6 +184,7 @@ pub(crate) async fn assemble_context(
         self_agent: SelfAgentState::default(),
         webhook_pace: WebhookPace::default(),
         delivery_counts: DeliveryCounts::default(),
+        requested_mail_pace: WebhookPace::default(),
         page_token_signer: signer,
         sealer,
         secrets,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_domain::hook::HookState;
+use a2a_registry_domain::hook::{HookFormat, HookState};
 use a2a_registry_domain::timestamp::DAY;
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Condition, LockBehavior, LockType, OnConflict};
@@ -110,6 +110,8 @@ pub struct HookLeaseRequest {
     /// When the lease expires, microseconds.
     pub leased_until: i64,
     pub lease: i64,
+    /// When the next mail may be sent to the same account.
+    pub next_mail_at: i64,
 }
 
 impl Store {
@@ -133,6 +135,14 @@ impl Store {
         };
         row.lease = Some(request.lease);
         row.leased_until = Some(request.leased_until);
+        if row.format == HookFormat::Mail {
+            // Before anything is sent, so that no other process sends a mail to this account meanwhile.
+            write
+                .postpone_mails(row.account_id, request.next_mail_at)
+                .await?;
+            // The others are first at the next turn.
+            row.not_before = request.next_mail_at.saturating_add(1);
+        }
         write.update_hook(row.clone()).await?;
         write.commit().await?;
         Ok(Some(row))
@@ -181,6 +191,19 @@ impl WriteTransaction {
         let update = hook::Entity::update_many()
             .set(active)
             .filter(hook::Column::Id.eq(id));
+        self.update_rows(update).await
+    }
+
+    /// Has the hooks of an account that send mails wait until then, or longer if they do already.
+    async fn postpone_mails(&self, account: Uuid, until: i64) -> Result<(), StoreError> {
+        let update = hook::Entity::update_many()
+            .set(hook::ActiveModel {
+                not_before: Set(until),
+                ..Default::default()
+            })
+            .filter(hook::Column::AccountId.eq(account))
+            .filter(hook::Column::Format.eq(HookFormat::Mail.as_str()))
+            .filter(hook::Column::NotBefore.lt(until));
         self.update_rows(update).await
     }
 
@@ -288,5 +311,6 @@ fn select_due_hooks(now: i64) -> Select<hook::Entity> {
         .filter(is_paced)
         .filter(is_unleased)
         .order_by_asc(C::DueAt)
+        .order_by_asc(C::NotBefore)
         .limit(1)
 }

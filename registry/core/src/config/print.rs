@@ -8,9 +8,9 @@ use toml::{Table, Value};
 use crate::config::section::{ConfigKey, DescribedSection};
 use crate::config::{
     A2aConfig, ArdConfig, Config, CrawlerConfig, DecidersConfig, EmbeddingConfig, FederationConfig,
-    GovernanceConfig, IdentityConfig, IdentityProviderConfig, LimitsConfig, LogConfig, McpConfig,
-    PeerConfig, RequiredClaimConfig, SearchConfig, SecretsConfig, ServerConfig, StoreConfig,
-    TracingConfig, WebhooksConfig,
+    GovernanceConfig, IdentityConfig, IdentityProviderConfig, LimitsConfig, LogConfig, MailConfig,
+    McpConfig, PeerConfig, RequiredClaimConfig, SearchConfig, SecretsConfig, ServerConfig,
+    StoreConfig, TracingConfig, WebhooksConfig,
 };
 
 /// What is above the first section.
@@ -152,6 +152,7 @@ impl TableDescription {
             ["federation"] => Self::of_section::<FederationConfig>(),
             ["federation", "peers", _] => Self::of_section::<PeerConfig>(),
             ["webhooks"] => Self::of_section::<WebhooksConfig>(),
+            ["mail"] => Self::of_section::<MailConfig>(),
             ["embedding"] => Self::of_section::<EmbeddingConfig>(),
             ["mcp"] => Self::of_section::<McpConfig>(),
             ["ard"] => Self::of_section::<ArdConfig>(),

@@ -113,6 +113,7 @@ impl Config {
             ("store.database_file", &self.store.database_file),
             ("embedding.key_file", &self.embedding.key_file),
             ("a2a.key_file", &self.a2a.key_file),
+            ("mail.password_file", &self.mail.password_file),
         ];
         let mut files: Vec<(String, PathBuf)> = Vec::new();
         for (key, path) in keys {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::config::section::section;
 use crate::config::{
     A2aConfig, ArdConfig, DatabaseUrl, EmbeddingConfig, FederationConfig, IdentityConfig,
-    McpConfig, SecretsConfig, TracingConfig, WebhooksConfig,
+    MailConfig, McpConfig, SecretsConfig, TracingConfig, WebhooksConfig,
 };
 
 section! {
@@ -38,6 +38,8 @@ section! {
         pub federation: FederationConfig,
         /// Deliveries to hooks, and the network rules for them.
         pub webhooks: WebhooksConfig,
+        /// The SMTP server for notices by mail.
+        pub mail: MailConfig,
         /// A sentence encoder behind an HTTP endpoint, and the network rules for it.
         pub embedding: EmbeddingConfig,
         /// The registry as a server of the Model Context Protocol.

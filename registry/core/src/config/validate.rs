@@ -55,6 +55,11 @@ pub fn validate_config(config: &Config) -> Vec<String> {
         .into_iter()
         .for_each(&mut push_error);
     config
+        .mail
+        .validation_errors()
+        .into_iter()
+        .for_each(&mut push_error);
+    config
         .ard
         .validation_errors()
         .into_iter()

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use a2a_crawler::fetch::WebhookMessage;
 use a2a_registry_api::limits::{MAX_CONDITION_VALUES, MAX_HOOKS_PER_ACCOUNT, MAX_NAME};
 use a2a_registry_api::{CreatedHook, Hook, HookConfirmation, HookFilter, HookTest, NewHook};
 use a2a_registry_domain::event::EventKind;
@@ -28,9 +27,9 @@ use crate::hooks::messages::{Addressee, answer_returns_challenge};
 use crate::hooks::notices::{
     MAX_KNOWN_AGENTS, parse_hook_filter, skip_past_events, tells_of_sight,
 };
-use crate::hooks::sending::{SentMessage, send_paced};
+use crate::hooks::sending::{OutgoingMessage, SentMessage, reserve_requested_mail, send_paced};
 use crate::hooks::sight::{load_agent_facts, select_agents};
-use crate::hooks::target::{HookTarget, require_hook_key};
+use crate::hooks::target::{HookTarget, check_target, require_hook_key};
 use crate::hooks::views::{find_hook, load_hook_view};
 use crate::name_rules::check_name;
 use crate::search::collection_scope::CollectionScope;
@@ -59,9 +58,7 @@ pub async fn hook_create(
     require_scopes_of_hooks(account)?;
     let sealer = require_hook_key(context)?;
     check_name("/name", &new.name)?;
-    let guard = context.network.webhook_fetcher.guard();
-    let url = guard.check_url(new.url.reveal());
-    let url = url.map_err(|refusal| AppError::invalid("/url", refusal.to_string()))?;
+    let (url, format) = check_target(context, new.url.reveal(), new.format)?;
     check_hook_filter(context, caller, &new.filter).await?;
     select_known_agents(context, caller, &new.filter).await?;
     reserve_challenge(context, account.id, &url)?;
@@ -72,7 +69,7 @@ pub async fn hook_create(
         id,
         account_id: account.id,
         name: new.name.clone(),
-        format: new.format.unwrap_or(HookFormat::CloudEvents).into(),
+        format: format.into(),
         state: HookState::Unconfirmed.into(),
         filter: filter_text(&new.filter)?,
         sealed: target.seal(sealer, id, entropy)?,
@@ -88,7 +85,7 @@ pub async fn hook_create(
         leased_until: None,
     };
     insert_hook(context, account, row.clone()).await?;
-    send_challenge(context, caller, &row, &target).await?;
+    send_challenge(context, &row, &target).await?;
     created_hook(context, caller, id, &target).await
 }
 
@@ -119,9 +116,7 @@ async fn created_hook(
     target: &HookTarget,
 ) -> Result<CreatedHook> {
     let row = find_hook(context, caller, id).await?;
-    let keys = target.shown_keys();
-    let (secret, public_key) =
-        keys.ok_or_else(|| AppError::internal("the keys of a hook cannot be shown"))?;
+    let (secret, public_key) = target.shown_keys().unzip();
     Ok(CreatedHook {
         hook: load_hook_view(context, row).await?,
         secret,
@@ -229,10 +224,9 @@ async fn select_known_agents(
     Ok(selected.into_iter().collect())
 }
 
-/// Sends the challenge, and activates the hook if the answer returns it.
+/// Sends the challenge, and activates the hook if the answer returns it. A mail has no answer: its reader confirms.
 async fn send_challenge(
     context: &AppContext,
-    caller: &Caller,
     row: &hook::Model,
     target: &HookTarget,
 ) -> Result<SentMessage> {
@@ -240,16 +234,18 @@ async fn send_challenge(
     let addressee = Addressee::new(row, target, &public_url, context.now());
     let id = new_uuid(context.now(), context.entropy.as_ref());
     let message = addressee.challenge_message(id)?;
-    let mut sent = send_soon(context, target, message).await;
+    let mut sent = send_soon(context, row, target, message).await;
+    let is_mail = target.mail_address().is_some();
     let is_returned = answer_returns_challenge(&sent.answer, &target.challenge);
-    if sent.error.is_none() && !is_returned {
+    if sent.error.is_none() && !is_returned && !is_mail {
         sent.error = Some(
             "the receiver has not returned the challenge; let it do so, or confirm the hook with the text that it got"
                 .to_owned(),
         );
     }
     match &sent.error {
-        None => activate_hook(context, caller, row.id).await?,
+        None if is_mail => {}
+        None => activate_hook(context, row).await?,
         Some(error) => {
             let write = context.store.begin_write().await?;
             if let Some(mut row) = write.lock_hook(row.id).await? {
@@ -266,9 +262,16 @@ async fn send_challenge(
 /// account may ask for many, do not displace them.
 async fn send_soon(
     context: &AppContext,
+    row: &hook::Model,
     target: &HookTarget,
-    message: WebhookMessage,
+    message: OutgoingMessage,
 ) -> SentMessage {
+    let address = target.mail_address();
+    if address.is_some_and(|address| !reserve_requested_mail(context, row.account_id, address)) {
+        return SentMessage::unsent(
+            "too many mails were asked for by this account or to this address; try again in some hours",
+        );
+    }
     let sent = send_paced(context, &target.url, message, MAX_WAIT).await;
     sent.unwrap_or_else(|| {
         SentMessage::unsent("too many messages to this host wait; try again in a moment")
@@ -276,14 +279,14 @@ async fn send_soon(
 }
 
 /// Begins to tell the receiver of what changes from now on: it is taken to know what matches now.
-async fn activate_hook(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
-    let row = find_hook(context, caller, id).await?;
+pub async fn activate_hook(context: &AppContext, row: &hook::Model) -> Result<()> {
+    let id = row.id;
     // Reading all agents again would serve nobody.
     if row.state != HookState::Unconfirmed {
         return Ok(());
     }
-    let filter = parse_hook_filter(&row).unwrap_or_default();
-    // An admin may confirm the hook of another account, which is told what that account may see.
+    let filter = parse_hook_filter(row).unwrap_or_default();
+    // Whoever confirms the hook, it is told what its own account may see.
     let owner = load_account_caller_by_id(context, row.account_id).await?;
     let owner = owner.map_err(AppError::conflict)?;
     let agents = select_known_agents(context, &owner, &filter).await?;
@@ -325,7 +328,7 @@ pub async fn hook_confirm(
             "this is not the text that the receiver got",
         ));
     }
-    activate_hook(context, caller, id).await?;
+    activate_hook(context, &row).await?;
     load_hook_view(context, find_hook(context, caller, id).await?).await
 }
 
@@ -348,12 +351,12 @@ pub async fn hook_test(context: &AppContext, caller: &Caller, id: Uuid) -> Resul
             let addressee = Addressee::new(&row, &target, &public_url, context.now());
             let message_id = new_uuid(context.now(), context.entropy.as_ref());
             let message = addressee.test_message(message_id)?;
-            send_soon(context, &target, message).await
+            send_soon(context, &row, &target, message).await
         }
         Some(HookState::Unconfirmed) => {
             pause_challenges(context, id).await?;
             reserve_challenge(context, caller.require_account()?.id, &target.url)?;
-            send_challenge(context, caller, &row, &target).await?
+            send_challenge(context, &row, &target).await?
         }
         _ => {
             return Err(AppError::conflict(
@@ -417,6 +420,9 @@ pub async fn hook_rotate(context: &AppContext, caller: &Caller, id: Uuid) -> Res
     let row = write.lock_hook(id).await?;
     let mut row = row.ok_or_else(|| AppError::no_hook(id))?;
     let mut target = open_target(context, &row)?;
+    if target.mail_address().is_some() {
+        return Err(AppError::conflict("A hook that sends mails has no keys."));
+    }
     target.rotate_keys(context.now(), context.entropy.as_ref());
     row.sealed = target.seal(sealer, id, context.entropy.as_ref())?;
     write.update_hook(row).await?;
@@ -447,7 +453,10 @@ pub async fn hook_replay(
         )));
     }
     row.due_at = Some(now);
-    row.not_before = now;
+    // The next mail is sent in its turn.
+    if row.format != HookFormat::Mail {
+        row.not_before = now;
+    }
     write.update_hook(row).await?;
     write.commit().await?;
     context.signals.hooks.notify_one();

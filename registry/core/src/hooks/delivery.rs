@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use a2a_registry_api::HookFilter;
-use a2a_registry_domain::hook::{HookState, NoticeKind};
-use a2a_registry_domain::identifiers::{Entropy, new_uuid, random_fraction, random_u64};
+use a2a_registry_domain::hook::{HookFormat, HookState, NoticeKind};
+use a2a_registry_domain::identifiers::{Entropy, new_uuid, random_u64};
 use a2a_registry_domain::role::Permission;
-use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, SECOND, Timestamp};
+use a2a_registry_domain::timestamp::{HOUR, SECOND, Timestamp};
 use a2a_registry_store::WriteTransaction;
 use a2a_registry_store::entity::{hook, hook_agent, hook_delivery};
 use a2a_registry_store::hook_deliveries::{DeliveryOutcome, due_hook_deliveries};
@@ -25,6 +25,7 @@ use crate::error::{AppError, Result};
 use crate::hooks::event_notices::is_notice_for;
 use crate::hooks::messages::{Addressee, Notice};
 use crate::hooks::notices::{is_policy_set_current, parse_hook_filter};
+use crate::hooks::retries::{failed_outcome, retry_pause};
 use crate::hooks::sending::{SentMessage, send_paced};
 use crate::hooks::sight::{
     AgentFacts, compare_sight, load_agent_facts, named_agents, select_agents,
@@ -33,6 +34,10 @@ use crate::hooks::target::HookTarget;
 
 /// Deliveries that are sent to a hook at the same time, each about another agent.
 const CHUNK: u64 = 8;
+/// Notices in a mail at most. Further ones are in the next.
+const MAX_DIGEST: u64 = 200;
+/// The pause between two mails to an account. Its hooks that send mails take turns.
+const MAIL_PAUSE: i64 = HOUR;
 /// The duration of a lease, renewed with each chunk. A chunk waits for the view and for the pace of its host as below,
 /// and a slow receiver takes ten seconds.
 const LEASE_DURATION: i64 = 30 * SECOND;
@@ -41,20 +46,6 @@ const MAX_PACE_WAIT: Duration = Duration::from_secs(8);
 /// How often, and in which pauses, this process looks whether it has seen what it is about to tell.
 const VIEW_CHECKS: usize = 50;
 const VIEW_CHECK_PAUSE: Duration = Duration::from_millis(100);
-/// How long a delivery is tried.
-pub const MAX_RETRY_TIME: i64 = 3 * DAY;
-/// The pauses after the first failures; the last one is repeated.
-const RETRY_PAUSES: [i64; 7] = [
-    5 * SECOND,
-    MINUTE,
-    5 * MINUTE,
-    30 * MINUTE,
-    2 * HOUR,
-    5 * HOUR,
-    10 * HOUR,
-];
-/// The share of a pause by which it varies in either direction, so that many receivers are not asked at once.
-const JITTER: f64 = 0.2;
 /// The status by which a receiver ends a hook.
 const GONE: u16 = 410;
 
@@ -65,8 +56,13 @@ pub async fn lease_due_hook(context: &AppContext) -> Result<Option<hook::Model>>
         now: now.0,
         leased_until: now.plus_micros(LEASE_DURATION).0,
         lease: random_u64(context.entropy.as_ref()).cast_signed(),
+        next_mail_at: now.plus_micros(MAIL_PAUSE).0,
     };
     Ok(context.store.lease_hook(&request).await?)
+}
+
+fn is_mail(row: &hook::Model) -> bool {
+    row.format == HookFormat::Mail
 }
 
 /// Sends what is due to a leased hook, until nothing is due, or nothing arrives.
@@ -76,15 +72,19 @@ pub async fn deliver_to_hook(
     cancel: &CancellationToken,
 ) -> Result<()> {
     while !cancel.is_cancelled() {
-        let now = context.now().0;
-        let rows = due_hook_deliveries(&context.store, leased.id, now, CHUNK).await?;
+        // A digest has all that waits, with what failed before: it is the mail that is sent again, not the notice.
+        let (due, limit) = match is_mail(leased) {
+            true => (i64::MAX, MAX_DIGEST),
+            false => (context.now().0, CHUNK),
+        };
+        let rows = due_hook_deliveries(&context.store, leased.id, due, limit).await?;
         if rows.is_empty() {
             break;
         }
         wait_for_view(context, &rows).await?;
         let judged = judge_deliveries(context, leased, rows).await?;
         let attempts = send_deliveries(context, leased, judged).await?;
-        if !record_attempts(context, leased, attempts).await? {
+        if !record_attempts(context, leased, attempts).await? || is_mail(leased) {
             break;
         }
     }
@@ -129,6 +129,8 @@ async fn lock_leased_hook(
     Ok(row.filter(|row| row.lease == leased.lease))
 }
 
+type JudgedDelivery = (hook_delivery::Model, Judgment);
+
 /// What to do with a delivery.
 #[derive(Debug)]
 enum Judgment {
@@ -153,7 +155,7 @@ async fn judge_deliveries(
     context: &AppContext,
     leased: &hook::Model,
     rows: Vec<hook_delivery::Model>,
-) -> Result<Vec<(hook_delivery::Model, Judgment)>> {
+) -> Result<Vec<JudgedDelivery>> {
     let give_up = |rows: Vec<hook_delivery::Model>, reason: &str| {
         let judged = rows
             .into_iter()
@@ -260,6 +262,7 @@ struct Attempt {
 }
 
 /// What became of an attempt.
+#[derive(Debug, Clone)]
 enum AttemptOutcome {
     /// There was nothing to send.
     Unsent,
@@ -269,10 +272,11 @@ enum AttemptOutcome {
     Sent(SentMessage),
 }
 
+/// Sends each notice by itself, or all in one mail.
 async fn send_deliveries(
     context: &AppContext,
     leased: &hook::Model,
-    judged: Vec<(hook_delivery::Model, Judgment)>,
+    judged: Vec<JudgedDelivery>,
 ) -> Result<Vec<Attempt>> {
     let target = HookTarget::open(context, leased);
     let config = context.config();
@@ -280,57 +284,59 @@ async fn send_deliveries(
     let now = context.now();
     let addressee = target.as_ref();
     let addressee = addressee.map(|target| Addressee::new(leased, target, &public_url, now));
-    let attempts = judged.into_iter().map(|(row, judgment)| async move {
-        let (outcome, change) = match (judgment, addressee) {
-            (Judgment::Drop(change), _) => (AttemptOutcome::Unsent, change),
-            (Judgment::GiveUp(reason), _) => (AttemptOutcome::GivenUp(reason), None),
-            (Judgment::Send { .. }, None) => {
-                let error = "the registry has lost the key of this hook; create it again";
-                let sent = SentMessage::unsent(error);
-                (AttemptOutcome::Sent(sent), None)
+    if is_mail(leased) {
+        return send_together(context, addressee, judged).await;
+    }
+    let attempts = judged
+        .into_iter()
+        .map(|one| send_together(context, addressee, vec![one]));
+    let attempts: Result<Vec<Vec<Attempt>>> = join_all(attempts).await.into_iter().collect();
+    Ok(attempts?.into_iter().flatten().collect())
+}
+
+/// Sends what is to be sent of these deliveries as one message.
+async fn send_together(
+    context: &AppContext,
+    addressee: Option<Addressee<'_>>,
+    judged: Vec<JudgedDelivery>,
+) -> Result<Vec<Attempt>> {
+    let to_send = judged.iter().filter_map(|(row, judgment)| match judgment {
+        Judgment::Send { notice, .. } => Some((row.message_id, notice)),
+        _ => None,
+    });
+    let (ids, notices): (Vec<Uuid>, Vec<&Notice>) = to_send.unzip();
+    let outcome = match (ids.first(), addressee) {
+        (None, _) => AttemptOutcome::Unsent,
+        (Some(_), None) => {
+            let error = "the registry has lost the key of this hook; create it again";
+            AttemptOutcome::Sent(SentMessage::unsent(error))
+        }
+        (Some(id), Some(addressee)) => {
+            // What waits for a digest may be more at the next attempt. Servers drop a mail whose id they know.
+            let id = match addressee.format {
+                HookFormat::Mail => new_uuid(context.now(), context.entropy.as_ref()),
+                _ => *id,
+            };
+            let message = addressee.notices_message(id, &notices)?;
+            match send_paced(context, &addressee.target.url, message, MAX_PACE_WAIT).await {
+                Some(sent) => AttemptOutcome::Sent(sent),
+                None => AttemptOutcome::Postponed,
             }
-            (Judgment::Send { notice, change }, Some(addressee)) => {
-                let message = addressee.notice_message(row.message_id, &notice)?;
-                let url = &addressee.target.url;
-                match send_paced(context, url, message, MAX_PACE_WAIT).await {
-                    Some(sent) => (AttemptOutcome::Sent(sent), change),
-                    None => (AttemptOutcome::Postponed, None),
-                }
-            }
+        }
+    };
+    let attempts = judged.into_iter().map(|(row, judgment)| {
+        let (outcome, change) = match judgment {
+            Judgment::Drop(change) => (AttemptOutcome::Unsent, change),
+            Judgment::GiveUp(reason) => (AttemptOutcome::GivenUp(reason), None),
+            Judgment::Send { change, .. } => (outcome.clone(), change),
         };
-        Ok::<_, AppError>(Attempt {
+        Attempt {
             row,
             outcome,
             change,
-        })
+        }
     });
-    join_all(attempts).await.into_iter().collect()
-}
-
-/// The pause after this many failures, varied at random.
-fn retry_pause(failures: i32, entropy: &dyn Entropy) -> i64 {
-    let index = usize::try_from(failures.saturating_sub(1)).unwrap_or(0);
-    let pause = RETRY_PAUSES[index.min(RETRY_PAUSES.len() - 1)];
-    let factor = 1.0 + JITTER * (2.0 * random_fraction(entropy) - 1.0);
-    (pause as f64 * factor) as i64
-}
-
-/// The outcome of a failed message: it is sent again until it has been tried for [`MAX_RETRY_TIME`].
-fn failed_outcome(
-    row: &hook_delivery::Model,
-    sent: &SentMessage,
-    now: Timestamp,
-    entropy: &dyn Entropy,
-) -> DeliveryOutcome {
-    let pause = retry_pause(row.attempts.saturating_add(1), entropy).max(sent.retry_after);
-    let due_at = now.plus_micros(pause).0;
-    let first = row.first_attempt_at.unwrap_or(now.0);
-    let last = first.saturating_add(MAX_RETRY_TIME);
-    DeliveryOutcome::Failed {
-        status: sent.status.map(i32::from),
-        error: sent.error.clone().unwrap_or_default(),
-        due_at: (due_at <= last).then_some(due_at),
-    }
+    Ok(attempts.collect())
 }
 
 /// Records attempts, and renews the lease; returns whether to go on.
@@ -446,40 +452,5 @@ impl AttemptSummary {
         let pause = retry_pause(row.failures, entropy).max(self.retry_after);
         row.not_before = now.plus_micros(pause).0;
         false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Randomness that is the same byte everywhere.
-    #[derive(Debug)]
-    struct Constant(u8);
-
-    impl Entropy for Constant {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(self.0);
-        }
-    }
-
-    #[test]
-    fn a_message_is_tried_for_three_days_ever_less_often() {
-        for random in [Constant(0), Constant(127), Constant(255)] {
-            let (mut at, mut pauses) = (0, Vec::new());
-            for failures in 1.. {
-                let pause = retry_pause(failures, &random);
-                if at + pause > MAX_RETRY_TIME {
-                    break;
-                }
-                at += pause;
-                pauses.push(pause);
-            }
-            assert!(at > 2 * DAY, "{at}");
-            assert!((10..=17).contains(&pauses.len()), "{pauses:?}");
-            assert!(pauses.is_sorted(), "{pauses:?}");
-        }
-        let fixed = retry_pause(1, &Constant(127));
-        assert!((4 * SECOND..6 * SECOND).contains(&fixed), "{fixed}");
     }
 }

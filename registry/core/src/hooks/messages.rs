@@ -1,4 +1,5 @@
-//! The messages that receivers get: `CloudEvents` as JSON, or a text for services that accept what Slack accepts.
+//! The messages that receivers get: `CloudEvents` as JSON, a text for services that accept what Slack accepts, or a
+//! digest by mail.
 //!
 //! A message is thin: ids, kinds, times and links. Of what cards say only the name of an agent is in it, and only in
 //! texts for people, made harmless.
@@ -11,7 +12,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::error::{AppError, Result};
+use crate::hooks::sending::OutgoingMessage;
 use crate::hooks::target::HookTarget;
+use crate::mailer::Mail;
 use crate::text::{LINE, single_line};
 
 /// The prefix of the types of `CloudEvents`.
@@ -67,8 +70,8 @@ impl Notice {
     }
 
     /// The notice in a sentence for people, with a link if there is something to look at.
-    fn to_sentence(&self, public_url: &str) -> String {
-        let name = self.agent_name.as_deref().map(escape_for_slack);
+    fn to_sentence(&self, public_url: &str, escape: fn(&str) -> String) -> String {
+        let name = self.agent_name.as_deref().map(escape);
         let name = name.unwrap_or_else(|| self.subject.clone());
         let says = match self.kind {
             NoticeKind::AgentAppeared => "appeared: it matches now.",
@@ -100,9 +103,15 @@ fn escape_for_slack(text: &str) -> String {
         .replace("](", "] (")
 }
 
+/// Text of others for a mail: one line, whose URLs programs for mails do not make links.
+fn escape_for_mail(text: &str) -> String {
+    single_line(text, LINE).replace("://", ": //")
+}
+
 /// Where and how a message is sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Addressee<'a> {
+    pub hook: Uuid,
     pub target: &'a HookTarget,
     pub format: HookFormat,
     pub public_url: &'a str,
@@ -118,6 +127,7 @@ impl<'a> Addressee<'a> {
     ) -> Self {
         let format = row.format.known_value();
         Self {
+            hook: row.id,
             target,
             format: format.unwrap_or(HookFormat::CloudEvents),
             public_url,
@@ -125,21 +135,31 @@ impl<'a> Addressee<'a> {
         }
     }
 
-    /// The message of a notice, signed.
-    pub fn notice_message(&self, id: Uuid, notice: &Notice) -> Result<WebhookMessage> {
-        let body = match self.format {
-            HookFormat::CloudEvents => cloud_event(
+    /// The message of notices: of one, signed, or of any number by mail.
+    pub fn notices_message(&self, id: Uuid, notices: &[&Notice]) -> Result<OutgoingMessage> {
+        let body = match (self.format, notices) {
+            (HookFormat::CloudEvents, [notice, ..]) => cloud_event(
                 self.public_url,
                 (id, notice.kind.as_str()),
                 (Some(&notice.subject), notice.at),
                 &notice.data(self.public_url),
             ),
-            HookFormat::Slack => slack_body(&notice.to_sentence(self.public_url)),
+            (HookFormat::Slack, [notice, ..]) => {
+                slack_body(&notice.to_sentence(self.public_url, escape_for_slack))
+            }
+            _ => {
+                let lines = notices.iter().map(|notice| {
+                    let sentence = notice.to_sentence(self.public_url, escape_for_mail);
+                    format!("- {}: {sentence}", notice.at.to_readable())
+                });
+                let lines: Vec<String> = lines.collect();
+                return Ok(self.mail(id, &lines.join("\n")));
+            }
         };
         self.signed_message(id, &body, 0)
     }
 
-    pub fn test_message(&self, id: Uuid) -> Result<WebhookMessage> {
+    pub fn test_message(&self, id: Uuid) -> Result<OutgoingMessage> {
         let text = "This is a test of a hook of the agent registry.";
         let body = match self.format {
             HookFormat::CloudEvents => cloud_event(
@@ -149,12 +169,13 @@ impl<'a> Addressee<'a> {
                 &json!({"text": text}),
             ),
             HookFormat::Slack => slack_body(text),
+            HookFormat::Mail => return Ok(self.mail(id, text)),
         };
         self.signed_message(id, &body, 0)
     }
 
     /// The first message, whose challenge the receiver returns, or its people enter in the registry.
-    pub fn challenge_message(&self, id: Uuid) -> Result<WebhookMessage> {
+    pub fn challenge_message(&self, id: Uuid) -> Result<OutgoingMessage> {
         let challenge = &self.target.challenge;
         let body = match self.format {
             HookFormat::CloudEvents => cloud_event(
@@ -168,8 +189,30 @@ impl<'a> Addressee<'a> {
                  {challenge}",
                 self.public_url
             )),
+            HookFormat::Mail => {
+                return Ok(self.mail(
+                    id,
+                    "Somebody with an account wants notices about agents to be sent to this address. If you want \
+                     them, confirm that on the page below. Otherwise nothing more is sent.",
+                ));
+            }
         };
         self.signed_message(id, &body, MAX_CHALLENGE_ANSWER)
+    }
+
+    /// A mail, with the link by which its reader confirms or ends such mails.
+    fn mail(&self, id: Uuid, text: &str) -> OutgoingMessage {
+        let (public_url, challenge) = (self.public_url, &self.target.challenge);
+        let end_link = format!("{public_url}/mail/{}/{challenge}", self.hook);
+        OutgoingMessage::Mail(Mail {
+            id,
+            at: self.now,
+            subject: "Notices of the agent registry",
+            text: format!(
+                "{text}\n\n-- \nThe agent registry {public_url}\nConfirm or end these mails: {end_link}\n"
+            ),
+            end_link,
+        })
     }
 
     fn signed_message(
@@ -177,16 +220,16 @@ impl<'a> Addressee<'a> {
         id: Uuid,
         body: &Value,
         max_answer_bytes: usize,
-    ) -> Result<WebhookMessage> {
+    ) -> Result<OutgoingMessage> {
         let failure = |what: &str| AppError::internal(format!("a message was not {what}"));
         let body = serde_json::to_vec(body).map_err(|_| failure("written"))?;
         let id = id.to_string();
         let signature = self.target.sign_message(&id, self.now, &body);
         let seconds = self.now.0.div_euclid(1_000_000);
-        Ok(WebhookMessage {
+        Ok(OutgoingMessage::Webhook(WebhookMessage {
             media_type: match self.format {
                 HookFormat::CloudEvents => CLOUD_EVENTS_TYPE,
-                HookFormat::Slack => "application/json",
+                _ => "application/json",
             },
             body,
             headers: vec![
@@ -198,7 +241,7 @@ impl<'a> Addressee<'a> {
                 ),
             ],
             max_answer_bytes,
-        })
+        }))
     }
 }
 
@@ -264,13 +307,17 @@ mod tests {
         let url = Url::parse("https://a.example/hook").unwrap();
         let target = HookTarget::new(url, &SystemEntropy::default());
         let addressee = Addressee {
+            hook: Uuid::from_u128(3),
             target: &target,
             format,
             public_url: "https://registry.example",
             now: notice.at,
         };
-        let message = addressee.notice_message(Uuid::from_u128(9), notice);
-        serde_json::from_slice(&message.unwrap().body).unwrap()
+        let message = addressee.notices_message(Uuid::from_u128(9), &[notice]);
+        match message.unwrap() {
+            OutgoingMessage::Webhook(message) => serde_json::from_slice(&message.body).unwrap(),
+            OutgoingMessage::Mail(mail) => json!(mail.text),
+        }
     }
 
     #[test]
@@ -305,6 +352,19 @@ mod tests {
         assert!(text.contains("&lt;!channel&gt; &lt;https://evil.example|here&gt; &amp;"));
         assert!(!text.contains(['<', '>', '\n', '\u{202e}', '@']), "{text}");
         assert!(!text.contains("]("), "{text}");
+    }
+
+    #[test]
+    fn text_of_a_card_stays_in_its_line_of_a_mail() {
+        let hostile = "x\r\n.\r\nSubject: y https://evil.example \u{202e}";
+        let appeared = notice(NoticeKind::AgentAppeared, Some(hostile));
+        let text = body(HookFormat::Mail, &appeared);
+        let first = text.as_str().unwrap().lines().next().unwrap();
+        let page = format!("https://registry.example/agents/{AGENT}/");
+        assert!(first.starts_with("- 2026-11-18 11:06:40 UTC: Agent x "));
+        assert!(first.ends_with(&format!("appeared: it matches now. {page}")));
+        assert!(!first.contains("https://evil.example"), "{first}");
+        assert!(!first.contains('\u{202e}'), "{first}");
     }
 
     #[test]

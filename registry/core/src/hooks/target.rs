@@ -1,6 +1,7 @@
-//! The target of a hook: its URL and the keys that sign its deliveries, sealed for the hook, so that the database
-//! alone reveals neither.
+//! The target of a hook: its URL, which is `mailto:` for mails, and the keys that sign its deliveries, sealed for the
+//! hook, so that the database alone reveals neither.
 
+use a2a_registry_domain::hook::HookFormat;
 use a2a_registry_domain::identifiers::Entropy;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::hook;
@@ -13,6 +14,7 @@ use uuid::Uuid;
 
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
+use crate::mailer::is_mail_address;
 use crate::sealing::Sealer;
 
 /// How long deliveries are signed with the keys before a rotation too.
@@ -22,14 +24,15 @@ const MAX_KEY_SETS: usize = 2;
 /// Bytes of each key.
 const KEY_BYTES: usize = 32;
 const CHALLENGE_BYTES: usize = 16;
+const MAIL_SCHEME: &str = "mailto";
 
 /// What is sealed of a hook.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookTarget {
     pub url: Url,
-    /// The newest first.
+    /// The newest first; none for mails.
     keys: Vec<SigningKeys>,
-    /// What the receiver must return to confirm the hook.
+    /// What the receiver must return to confirm the hook, and what the links in mails have in them.
     pub challenge: String,
 }
 
@@ -85,9 +88,13 @@ impl HookTarget {
     pub fn new(url: Url, entropy: &dyn Entropy) -> Self {
         let mut challenge = [0; CHALLENGE_BYTES];
         entropy.fill(&mut challenge);
+        let is_signed = url.scheme() != MAIL_SCHEME;
         Self {
             url,
-            keys: vec![SigningKeys::generate(entropy)],
+            keys: is_signed
+                .then(|| SigningKeys::generate(entropy))
+                .into_iter()
+                .collect(),
             challenge: BASE64URL_NOPAD.encode(&challenge),
         }
     }
@@ -102,7 +109,7 @@ impl HookTarget {
         self.keys.truncate(MAX_KEY_SETS);
     }
 
-    /// The newest secret and public key, as Standard Webhooks writes them.
+    /// The newest secret and public key, as Standard Webhooks writes them; `None` for mails.
     pub fn shown_keys(&self) -> Option<(String, String)> {
         let newest = self.keys.first()?;
         let public = newest.ed25519_pair()?;
@@ -121,9 +128,20 @@ impl HookTarget {
         Some(signatures?.join(" "))
     }
 
-    /// Scheme, host and port.
+    /// The address, if mails are sent.
+    pub fn mail_address(&self) -> Option<&str> {
+        (self.url.scheme() == MAIL_SCHEME).then(|| self.url.path())
+    }
+
+    /// Scheme, host and port; of a mail address the domain.
     pub fn origin(&self) -> String {
-        self.url.origin().ascii_serialization()
+        match self
+            .mail_address()
+            .and_then(|address| address.split_once('@'))
+        {
+            Some((_, domain)) => format!("{MAIL_SCHEME}:***@{domain}"),
+            None => self.url.origin().ascii_serialization(),
+        }
     }
 
     /// Seals the target for a hook.
@@ -140,6 +158,36 @@ impl HookTarget {
         let text = sealer.open(&hook_place(row.id), &row.sealed)?;
         serde_json::from_slice(&text).ok()
     }
+}
+
+/// Checks where a hook shall send, and returns its URL and the format of what is sent.
+pub fn check_target(
+    context: &AppContext,
+    url: &str,
+    format: Option<HookFormat>,
+) -> Result<(Url, HookFormat)> {
+    let Some(address) = url.strip_prefix("mailto:") else {
+        if format == Some(HookFormat::Mail) {
+            let detail = "mails need an address, such as mailto:ann@example.com";
+            return Err(AppError::invalid("/url", detail));
+        }
+        let url = context.network.webhook_fetcher.guard().check_url(url);
+        let url = url.map_err(|refusal| AppError::invalid("/url", refusal.to_string()))?;
+        return Ok((url, format.unwrap_or(HookFormat::CloudEvents)));
+    };
+    if format.is_some_and(|format| format != HookFormat::Mail) {
+        let detail = "a mail address has the format mail; leave the format out";
+        return Err(AppError::invalid("/url", detail));
+    }
+    if context.network.mailer.is_none() {
+        return Err(AppError::conflict(
+            "This registry sends no mails. The operator must set mail.host.",
+        ));
+    }
+    let parsed = Url::parse(url).ok().filter(|_| is_mail_address(address));
+    let detail = "this is not a mail address, such as mailto:ann@example.com";
+    let parsed = parsed.ok_or_else(|| AppError::invalid("/url", detail))?;
+    Ok((parsed, HookFormat::Mail))
 }
 
 /// Where a target belongs. It is part of what is sealed, so that it opens for no other hook.
@@ -223,6 +271,16 @@ mod tests {
         target.rotate_keys(start, &entropy);
         target.rotate_keys(start, &entropy);
         assert_eq!(target.keys.len(), MAX_KEY_SETS);
+    }
+
+    #[test]
+    fn a_mail_address_has_no_keys_and_is_not_shown() {
+        let url = Url::parse("mailto:ann+agents@example.com").unwrap();
+        let target = HookTarget::new(url, &SystemEntropy::default());
+        assert_eq!(target.mail_address(), Some("ann+agents@example.com"));
+        assert_eq!(target.shown_keys(), None);
+        assert_eq!(target.origin(), "mailto:***@example.com");
+        assert_eq!(format!("{target:?}"), "HookTarget(mailto:***@example.com)");
     }
 
     #[test]

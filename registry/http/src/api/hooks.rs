@@ -78,11 +78,12 @@ pub async fn hook_list(caller: Require<Read>, query: Query<HookQuery>) -> Handle
 ///
 /// The receiver gets a challenge, and must return it in its answer as text or as the member `challenge`, or its people
 /// confirm the hook with it. The keys appear only in this response. Deliveries are signed as Standard Webhooks says.
+/// A mail address gets a link, whose page confirms the hook.
 #[utoipa::path(
     request_body = NewHook,
     responses(
         (status = 201, description = "The hook, with its keys", body = CreatedHook),
-        (status = 409, description = "The caller has a hook of this name, or the registry has no key for secrets"),
+        (status = 409, description = "The caller has a hook of this name, or the registry lacks a key or a mail server"),
     )
 )]
 #[post("/v1/hooks")]
@@ -144,7 +145,7 @@ pub async fn hook_test(caller: Require<Read>, hook: HookId) -> HandlerResult {
 #[utoipa::path(
     responses(
         (status = 200, description = "The hook, with its new keys", body = CreatedHook),
-        (status = 409, description = "The registry has lost the key of the hook"),
+        (status = 409, description = "The registry has lost the key of the hook, or it sends mails, which have none"),
     )
 )]
 #[post("/v1/hooks/{hook}:rotate")]

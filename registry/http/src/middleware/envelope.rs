@@ -39,7 +39,8 @@ const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 /// Prevents the compression layer from changing the bytes. The middleware removes it.
 const UNTOUCHED_ENCODING: HeaderValue = HeaderValue::from_static("identity");
 
-const FEEDS_PREFIX: &str = "/feeds/";
+/// Paths that go on with a secret.
+const SECRET_PREFIXES: [&str; 2] = ["/feeds/", "/mail/"];
 
 /// The target of the log line for each request.
 const ACCESS_LOG: &str = "access";
@@ -389,12 +390,11 @@ fn problem_for_status(status: StatusCode, error: Option<&Error>) -> Problem {
     Problem::new(kind, detail)
 }
 
-/// Path for logs: the path of a feed is a secret.
+/// Path for logs, without secrets.
 fn loggable_path(path: &str) -> &str {
-    match path.starts_with(FEEDS_PREFIX) {
-        true => FEEDS_PREFIX,
-        false => path,
-    }
+    let mut prefixes = SECRET_PREFIXES.into_iter();
+    let secret = prefixes.find(|prefix| path.starts_with(prefix));
+    secret.unwrap_or(path)
 }
 
 /// Request in progress, counted until it has a response or is dropped.

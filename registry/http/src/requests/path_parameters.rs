@@ -108,6 +108,8 @@ path_parts! {
     DecisionId(Uuid) = "decision", uuid_schema, |text| parse_path_uuid(&text, AppError::no_decision);
     /// Id of the hook
     HookId(Uuid) = "hook", uuid_schema, |text| parse_path_uuid(&text, AppError::no_hook);
+    /// Code of the link in a mail
+    MailCode(String) = "code", String::schema, Ok;
     /// Id of the saved search
     SearchId(Uuid) = "search", uuid_schema, |text| parse_path_uuid(&text, AppError::no_saved_search);
 }

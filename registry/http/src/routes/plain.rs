@@ -10,8 +10,8 @@ use crate::api::reviews::feeds;
 use crate::ard::well_known;
 use crate::mcp::endpoint as mcp;
 use crate::pages::accounts::{
-    hooks as hook_page, login, provider_sign_in, revocations as revocation_pages, sign_in,
-    sign_in_link,
+    hooks as hook_page, login, mail_links, provider_sign_in, revocations as revocation_pages,
+    sign_in, sign_in_link,
 };
 use crate::pages::domains::{lint_form, register as register_page};
 use crate::pages::policies::{
@@ -131,6 +131,10 @@ plain_routes! {
         POST "/account/hooks" => hook_page::create_hook_from_form;
         POST "/account/hooks/act" => hook_page::submit_hook_action;
         POST "/account/watches" => hook_page::submit_watch;
+        GET "/mail/{hook}/{code}" => mail_links::show_mail_link;
+        // Programs for mails send it too (RFC 8058).
+        POST "/mail/{hook}/{code}" => mail_links::end_mails;
+        POST "/mail/{hook}/{code}/confirm" => mail_links::confirm_mails;
         GET "/reviews" => review_list_page::show_reviews;
         POST "/reviews" => review_list_page::submit_review_decisions;
         GET "/reviews/{review}" => review_page::show_review;

@@ -183,7 +183,13 @@ async fn the_cookie_of_a_session_does_nothing_on_the_api() {
 }
 
 /// Forms that carry their own credentials or need none, and so no form token.
-const OPEN_FORMS: [&str; 3] = ["/register", "/register/lint", "/agents/{agent}/report"];
+const OPEN_FORMS: [&str; 5] = [
+    "/register",
+    "/register/lint",
+    "/agents/{agent}/report",
+    "/mail/{hook}/{code}",
+    "/mail/{hook}/{code}/confirm",
+];
 
 #[actix_web::test]
 async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {

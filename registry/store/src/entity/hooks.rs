@@ -72,7 +72,7 @@ pub mod hook_delivery {
         pub first_attempt_at: Option<i64>,
         /// Null when it no longer waits.
         pub due_at: Option<i64>,
-        /// The HTTP status of the last answer.
+        /// The status of the last answer, of HTTP or SMTP.
         pub status: Option<i32>,
         pub error: Option<String>,
         pub finished_at: Option<i64>,

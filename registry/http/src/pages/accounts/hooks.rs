@@ -106,7 +106,7 @@ pub(crate) async fn create_hook_from_form(form: PermittedForm<Read, NewHookForm>
         Ok(CreatedHook {
             secret, public_key, ..
         }) => {
-            page.made = Some((secret, public_key));
+            page.made = secret.zip(public_key);
             StatusCode::CREATED
         }
         Err(error) => page.show_error(error),

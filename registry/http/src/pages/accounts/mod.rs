@@ -2,6 +2,7 @@
 
 pub mod hooks;
 pub mod login;
+pub mod mail_links;
 pub mod provider_sign_in;
 pub mod revocations;
 pub mod sign_in;
