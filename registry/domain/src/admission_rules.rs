@@ -160,7 +160,7 @@ pub struct AdmissionFacts<'a> {
     pub verified: bool,
     /// The change since the approved version; `None` without an approved version.
     pub change: Option<ChangeClass>,
-    /// Whether the card is the domain's own or was admitted for it (docs/ownership.md#coverage).
+    /// Whether the card is the domain's own or was admitted for it (docs/publish/prove.md#what-a-proof-covers).
     pub admitted: bool,
     pub has_error: bool,
     pub signature_invalid: bool,
