@@ -1,4 +1,4 @@
-//! What an operator watches: metrics, alert rules and the dashboard (docs/operate/monitoring.md).
+//! What an operator watches: metrics, alert rules and the dashboard (docs/operations.md#watch).
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write as _};

@@ -1,4 +1,4 @@
-//! The shipped configuration of nginx, in front of a registry (docs/operate/tls-and-proxies.md).
+//! The shipped configuration of nginx, in front of a registry (docs/operations.md#behind-a-proxy).
 
 use std::io::Write as _;
 use std::net::SocketAddr;

@@ -30,7 +30,7 @@ text_enum! {
         LowChange = "low-change",
         /// A change of class none to an approved card.
         NoChange = "no-change",
-        /// One account alone approved the card, for a day (docs/govern/reviews.md#approve-alone-in-an-emergency).
+        /// One account alone approved the card, for a day (docs/governance.md#reviews).
         BreakGlass = "break_glass",
         /// No rule approved the card; it waits for a curator.
         NoRule = "no_rule",

@@ -1,5 +1,4 @@
-//! Hooks: what accounts are told, in which format, and the states of hooks and deliveries
-//! (docs/govern/notifications.md).
+//! Hooks: what accounts are told, in which format, and the states of hooks and deliveries (docs/hooks.md).
 
 use super::text_enum::text_enum;
 
