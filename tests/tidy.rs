@@ -14,6 +14,7 @@ mod forms;
 mod imports;
 mod layers;
 mod manifests;
+mod manual;
 mod released_migrations;
 mod request_bodies;
 mod routes;
