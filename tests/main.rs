@@ -84,6 +84,7 @@ mod pressure;
 mod proof_check_leases;
 mod proxy;
 mod recertification;
+mod reference;
 mod relevance;
 mod relevance_targets;
 mod replicas;
