@@ -1,4 +1,4 @@
-//! What an operator watches: metrics, alert rules and the dashboard (docs/operations.md#watch).
+//! What an operator watches: metrics, alert rules and the dashboard (docs/operate/monitoring.md).
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write as _};

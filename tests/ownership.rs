@@ -1,4 +1,4 @@
-//! Ownership of domains: proofs and their expiry, disputes, opt-out, and actions of owners (docs/ownership.md).
+//! Ownership of domains: proofs and their expiry, disputes, opt-out, and actions of owners (docs/publish/prove.md).
 //!
 //! The registry's own fetcher checks the proofs; only the name server and the clock are scripted.
 

@@ -1,4 +1,5 @@
-//! Leases of proof checks: they work like those of visits, with the same politeness (docs/ownership.md#rechecks).
+//! Leases of proof checks: they work like those of visits, with the same politeness
+//! (docs/publish/prove.md#when-a-proof-ends).
 
 use a2a_crawler::crawl_rate::CrawlRateLimits;
 use a2a_registry_domain::ownership::OptOut;

@@ -1,4 +1,4 @@
-//! Frameworks whose agents call others, each as docs/from-frameworks.md says.
+//! Frameworks whose agents call others, each as docs/find/frameworks.md says.
 
 use std::path::Path;
 

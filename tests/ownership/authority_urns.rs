@@ -1,4 +1,4 @@
-//! URNs under the company's authority, of agents whose host cannot be proved (docs/ard.md).
+//! URNs under the company's authority, of agents whose host cannot be proved (docs/find/ard.md).
 
 use std::collections::HashSet;
 

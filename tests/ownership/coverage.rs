@@ -1,5 +1,6 @@
-//! Coverage of a domain's proof, for every way in which a source is added (docs/ownership.md#coverage): another
-//! account cannot list an agent under the domain, name it after the domain, or give it the domain's trust level.
+//! Coverage of a domain's proof, for every way in which a source is added (docs/publish/prove.md#what-a-proof-covers):
+//! another account cannot list an agent under the domain, name it after the domain, or give it the domain's trust
+//! level.
 
 use std::collections::BTreeMap;
 

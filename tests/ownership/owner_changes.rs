@@ -1,5 +1,5 @@
 //! Change of owner: the name servers, TLS key and card keys of a domain have all changed
-//! (docs/ownership.md#generations).
+//! (docs/publish/prove.md#a-domain-changes-hands).
 
 use a2a_registry_api::{Event, OwnerFingerprint};
 use a2a_registry_core::events::filter::EventFilter;

@@ -1,4 +1,4 @@
-//! An admin vouches for the owner of a host that cannot be proved (docs/ownership.md#vouches).
+//! An admin vouches for the owner of a host that cannot be proved (docs/publish/prove.md#hosts-that-cannot-be-proved).
 
 use a2a_registry_api::{
     AccountPatch, Act, AgentPatch, DomainPatch, DomainView, GroupMembers, NewGeneration,

@@ -1,5 +1,5 @@
-//! Catalogs registered by their URL (docs/ownership.md#coverage): the cards that they list are nominations by the
-//! account that registered the catalog, unless that account is the proved owner.
+//! Catalogs registered by their URL (docs/publish/prove.md#what-a-proof-covers): the cards that they list are
+//! nominations by the account that registered the catalog, unless that account is the proved owner.
 
 use a2a_registry_api::{DomainView, Registration, SourceView};
 use a2a_registry_core::crawl::ingest::ingest_outcomes;

@@ -1,4 +1,4 @@
-//! Ways to add a source, row by row, and the results for its card (docs/ownership.md#coverage).
+//! Ways to add a source, row by row, and the results for its card (docs/publish/prove.md#what-a-proof-covers).
 
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::coverage::Coverage::{Covered, Nomination};

@@ -1,5 +1,5 @@
 //! Withdrawal of a registration, which ends only the sources that belong to no other account
-//! (docs/ownership.md#withdrawing-a-registration).
+//! (docs/publish/register.md#withdraw-a-registration).
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Act, Transfer};

@@ -1,4 +1,4 @@
-//! Command line (docs/contract.md#command-line): one file for each command.
+//! Command line (docs/reference/command-line.md): one file for each command.
 //!
 //! Client commands call a registry over HTTP, on this machine or elsewhere. The exit code is 0 (done), 1 (negative
 //! result) or 2 (wrong usage or failure). Every error is one line on standard error that says what to do; with

@@ -1,6 +1,6 @@
 //! Coverage: whether a source belongs to the domain itself (a proof of the domain covers it) or was nominated by
-//! others (docs/ownership.md#coverage). Pure functions, and the only place that decides this for ingest, rules, URNs,
-//! trust levels and views.
+//! others (docs/publish/prove.md#what-a-proof-covers). Pure functions, and the only place that decides this for
+//! ingest, rules, URNs, trust levels and views.
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! Whether an agent answers at its own address (docs/endpoint-checks.md).
+//! Whether an agent answers at its own address (docs/publish/endpoint-check.md).
 
 use super::text_enum::text_enum;
 

@@ -1,4 +1,4 @@
-//! The kinds of events (docs/model.md#events-index-and-caches).
+//! The kinds of events (docs/develop/model.md#events-index-and-caches).
 
 use super::text_enum::text_enum;
 

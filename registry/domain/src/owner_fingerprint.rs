@@ -1,4 +1,5 @@
-//! Owner fingerprint: properties of a domain that together detect a change of owner (docs/ownership.md#generations).
+//! Owner fingerprint: properties of a domain that together detect a change of owner
+//! (docs/publish/prove.md#a-domain-changes-hands).
 
 use std::collections::BTreeSet;
 

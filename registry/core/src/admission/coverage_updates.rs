@@ -1,5 +1,5 @@
 //! Updates a domain's agents when the coverage of their cards changes: names, trust levels, slots and decisions
-//! (docs/ownership.md#coverage).
+//! (docs/publish/prove.md#what-a-proof-covers).
 
 use std::collections::BTreeSet;
 

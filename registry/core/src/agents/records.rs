@@ -65,7 +65,7 @@ pub struct AgentRecord {
     /// The methods by which its domain is verified, separated by spaces.
     pub proof_methods: String,
     /// Whether an account has proved the domain, and the keys enrolled for it; an admin's vouch is not a proof
-    /// (docs/ownership.md#coverage).
+    /// (docs/publish/prove.md#what-a-proof-covers).
     key_binding: DomainKeyBinding,
     /// Scheme, host and port of its domain.
     pub domain_origin: String,

@@ -1,4 +1,4 @@
-//! What the owner of a domain and an admin say about checks of its endpoints (docs/endpoint-checks.md).
+//! What the owner of a domain and an admin say about checks of its endpoints (docs/publish/endpoint-check.md).
 
 use a2a_registry_api::{DomainView, NewEndpointVouch};
 use a2a_registry_domain::event::EventKind;

@@ -1,4 +1,4 @@
-//! Changes of a domain by its owner (docs/ownership.md#what-an-owner-may-do).
+//! Changes of a domain by its owner (docs/publish/prove.md#what-an-owner-may-do).
 
 use std::collections::BTreeSet;
 

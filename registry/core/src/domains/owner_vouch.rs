@@ -1,4 +1,5 @@
-//! Owner vouches by an admin: for an account as owner of a host that cannot be proved (docs/ownership.md#vouches).
+//! Owner vouches by an admin: for an account as owner of a host that cannot be proved
+//! (docs/publish/prove.md#hosts-that-cannot-be-proved).
 
 use a2a_registry_api::limits::{DEFAULT_VOUCH_DAYS, MAX_VOUCH_DAYS};
 use a2a_registry_api::{DomainView, NewOwnerVouch};

@@ -1,4 +1,4 @@
-//! Endpoint checks: whether agents answer at their own addresses (docs/endpoint-checks.md).
+//! Endpoint checks: whether agents answer at their own addresses (docs/publish/endpoint-check.md).
 
 pub mod assignment;
 pub mod check;

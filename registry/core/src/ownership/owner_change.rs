@@ -1,4 +1,4 @@
-//! Detects a new owner of a domain by its owner fingerprint (docs/ownership.md#generations).
+//! Detects a new owner of a domain by its owner fingerprint (docs/publish/prove.md#a-domain-changes-hands).
 
 use std::collections::BTreeSet;
 

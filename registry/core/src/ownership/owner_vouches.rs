@@ -1,7 +1,6 @@
 //! Owner vouches: an admin's statement that an account may act as owner of a host that cannot be proved
-//! (docs/ownership.md#vouches). [`domain_owner_at`](domain::Model::domain_owner_at) decides whether a vouch is in
-//! force; this module
-//! ends vouches and updates the agents of their hosts.
+//! (docs/publish/prove.md#hosts-that-cannot-be-proved). [`domain_owner_at`](domain::Model::domain_owner_at) decides
+//! whether a vouch is in force; this module ends vouches and updates the agents of their hosts.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;

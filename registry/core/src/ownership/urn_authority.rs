@@ -1,5 +1,5 @@
 //! Authorities are reserved: only admins can prove the domain under which this registry names agents of hosts that
-//! cannot be proved, so that nobody else gets names under it (docs/ard.md#agents-whose-host-cannot-be-proved).
+//! cannot be proved, so that nobody else gets names under it (docs/find/ard.md#agents-whose-host-cannot-be-proved).
 
 use std::collections::HashSet;
 

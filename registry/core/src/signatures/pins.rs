@@ -1,5 +1,5 @@
 //! Pinned keys: the keys that sign an agent's card are pinned on first use, and a card signed only by other keys puts
-//! the agent on hold (docs/ownership.md#keys).
+//! the agent on hold (docs/publish/sign.md#change-a-key).
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;

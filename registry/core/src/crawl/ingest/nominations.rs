@@ -1,4 +1,4 @@
-//! Cards nominated by a catalog at a registered URL (docs/ownership.md#coverage).
+//! Cards nominated by a catalog at a registered URL (docs/publish/prove.md#what-a-proof-covers).
 
 use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::timestamp::Timestamp;
