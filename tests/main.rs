@@ -64,6 +64,7 @@ mod large_cards;
 mod leases;
 mod long;
 mod lookups;
+mod manual;
 mod mcp;
 mod meaning;
 mod migrations;

@@ -62,7 +62,7 @@ fn findings_are_those_of_the_linter() {
 
 #[test]
 fn events_are_those_of_the_program() {
-    let mut page = "| kind | meaning | recorded when |\n|---|---|---|\n".to_owned();
+    let mut page = "| kind | meaning | cause |\n|---|---|---|\n".to_owned();
     let mut meaning = String::new();
     let mut kinds = BTreeSet::new();
     for line in include_str!("../registry/domain/src/event.rs").lines() {
@@ -77,8 +77,8 @@ fn events_are_those_of_the_program() {
         if let Some(kind) = kind.and_then(|kind| kind.parse::<EventKind>().ok()) {
             assert!(!meaning.is_empty(), "{kind} has no doc comment");
             let cause = match kind.is_action() {
-                true => "a person or a rule acts",
-                false => "the registry observes it",
+                true => "action",
+                false => "observation",
             };
             writeln!(page, "| `{kind}` | {} | {cause} |", cell(&meaning)).unwrap();
             kinds.insert(kind);
