@@ -59,48 +59,43 @@ pub(crate) async fn show_manual(
         return Ok(embedded_file_response(&request, &path, file));
     }
     let name = match path.is_empty() || path.ends_with('/') {
-        true => format!("{path}README.md"),
-        false => format!("{path}.md"),
+        true => format!("{path}README"),
+        false => path.into_inner(),
     };
     let markdown = read_page(&name)?;
     let first_line = markdown.lines().next().unwrap_or_default();
-    let base = parse_base_url("")?;
-    let url = parse_base_url(&name)?;
+    let base = Url::parse(BASE_URL).map_err(|error| AppError::internal(error.to_string()))?;
+    let here = link_address(&base, &format!("{name}.md"));
     let page = ManualPage {
         frame: Frame::for_visitor(&context.config(), "manual", &visitor),
         title: first_line.trim_start_matches("# ").to_owned(),
-        parts: read_manual_parts(&read_page("SUMMARY.md")?, &base),
-        here: link_address(&base, &name),
-        text: render_markdown(&markdown, &url),
+        parts: read_manual_parts(&read_page("SUMMARY")?, &base),
+        text: render_markdown(&markdown, &base.join(&here).unwrap_or(base)),
+        here,
     };
     Ok(render_page(StatusCode::OK, &page))
 }
 
+/// Reads the Markdown file of this name, without its extension.
 fn read_page(name: &str) -> Result<String, AppError> {
-    let file = ManualFiles::get(name).ok_or_else(AppError::no_resource)?;
+    let file = ManualFiles::get(&format!("{name}.md")).ok_or_else(AppError::no_resource)?;
     Ok(String::from_utf8_lossy(&file.data).into_owned())
 }
 
-fn parse_base_url(name: &str) -> Result<Url, AppError> {
-    Url::parse(&format!("{BASE_URL}{name}")).map_err(|error| AppError::internal(error.to_string()))
-}
-
-/// Reads the table of contents from mdBook's `SUMMARY.md`: headings are parts, links are pages.
+/// Reads the table of contents in mdBook's form: headings are parts, links are pages.
 fn read_manual_parts(summary: &str, base: &Url) -> Vec<ManualPart> {
     let mut parts = Vec::<ManualPart>::new();
     for line in summary.lines() {
         let link = line.trim_start_matches([' ', '-']).strip_prefix('[');
         let link = link.and_then(|link| link.strip_suffix(')')?.split_once("]("));
-        match (line.strip_prefix("# "), link, parts.last_mut()) {
-            (Some(title), _, _) => parts.push(ManualPart {
+        if let Some(title) = line.strip_prefix("# ") {
+            parts.push(ManualPart {
                 title: title.to_owned(),
                 pages: Vec::new(),
-            }),
-            (None, Some((name, target)), Some(part)) => {
-                part.pages
-                    .push((name.to_owned(), link_address(base, target)));
-            }
-            _ => {}
+            });
+        } else if let (Some((name, target)), Some(part)) = (link, parts.last_mut()) {
+            let address = link_address(base, target);
+            part.pages.push((name.to_owned(), address));
         }
     }
     parts
@@ -178,28 +173,31 @@ mod tests {
 
     use super::*;
 
+    fn base() -> Url {
+        Url::parse(BASE_URL).unwrap()
+    }
+
+    /// The page `publish/prove` with this text, in which `{}` is the extension of a file.
     fn rendered(markdown: &str) -> String {
-        render_markdown(markdown, &parse_base_url("publish/prove.md").unwrap())
+        let url = base().join("publish/prove").unwrap();
+        render_markdown(&markdown.replace("{}", ".md"), &url)
     }
 
     #[test]
     fn links_lead_to_pages_and_headings_have_anchors() {
         for (markdown, expected) in [
-            ("[a](sign.md)", "href=\"/manual/publish/sign\""),
+            ("[a](sign{})", "href=\"/manual/publish/sign\""),
             (
-                "[a](../find/search.md#a-word)",
+                "[a](../find/search{}#a-word)",
                 "href=\"/manual/find/search#a-word\"",
             ),
-            ("[a](../README.md)", "href=\"/manual/\""),
+            ("[a](../README{})", "href=\"/manual/\""),
             (
-                "[a](../concepts/README.md#agent)",
+                "[a](../concepts/README{}#agent)",
                 "href=\"/manual/concepts/#agent\"",
             ),
             ("[a](#below)", "href=\"/manual/publish/prove#below\""),
-            (
-                "[a](https://a.example/x.md)",
-                "href=\"https://a.example/x.md\"",
-            ),
+            ("[a](https://a.example/x)", "href=\"https://a.example/x\""),
             ("[a](mailto:a@a.example)", "href=\"mailto:a@a.example\""),
             ("![a](way.svg)", "src=\"/manual/publish/way.svg\""),
             (
@@ -227,13 +225,12 @@ mod tests {
 
     #[test]
     fn every_page_is_in_the_table_of_contents_and_every_entry_a_page() {
-        let base = parse_base_url("").unwrap();
-        let parts = read_manual_parts(&read_page("SUMMARY.md").unwrap(), &base);
+        let parts = read_manual_parts(&read_page("SUMMARY").unwrap(), &base());
         let listed = parts.iter().flat_map(|part| &part.pages);
         let mut listed: Vec<String> = listed.map(|(_, address)| address.clone()).collect();
-        let pages =
-            ManualFiles::iter().filter(|name| name.ends_with(".md") && name != "SUMMARY.md");
-        let mut pages: Vec<String> = pages.map(|name| link_address(&base, &name)).collect();
+        let pages = ManualFiles::iter().filter(|name| name.ends_with(".md"));
+        let mut pages: Vec<String> = pages.map(|name| link_address(&base(), &name)).collect();
+        pages.retain(|page| page != "/manual/SUMMARY");
         listed.sort_unstable();
         pages.sort_unstable();
         assert_eq!(listed, pages);
