@@ -150,7 +150,7 @@ fn heading_anchor(events: &[Event<'_>]) -> String {
     title.chars().filter(is_kept).collect()
 }
 
-/// The path of a link's target within the manual, without the name of a Markdown file's format; other URLs as they are.
+/// The path of a link's target within the manual, without the extension of a Markdown file; other URLs as they are.
 fn link_address(from: &Url, target: &str) -> String {
     let Some(url) = from
         .join(target)
