@@ -246,7 +246,8 @@ fn describe_operation(method: &str, path: &str, operation: &Value) -> String {
     let text = |value: &Value| cell(value.as_str().unwrap_or_default());
     let summary = text(&operation["summary"]);
     let mut page = format!("### {} {path}\n\n{summary}. ", method.to_uppercase());
-    for sentence in [&text(&operation["description"]), describe_caller(operation)] {
+    let description = text(&operation["description"]);
+    for sentence in [description.as_str(), describe_caller(operation)] {
         if !sentence.is_empty() {
             write!(page, "{sentence} ").unwrap();
         }
