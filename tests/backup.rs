@@ -1,4 +1,4 @@
-//! Backups of a registry that serves, and registries that are restored from them (docs/operations.md).
+//! Backups of a registry that serves, and registries that are restored from them (docs/operate/backup.md).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,6 @@ mod generated;
 mod sweep;
 
 use a2a_registry_api::Hit;
-use a2a_registry_domain::facet::Facet;
 use a2a_registry_http::routes::openapi::operations::{
     ApiOperation, all_api_operations as operations,
 };
@@ -24,16 +23,6 @@ use crate::support::setup::RegistrySetup;
 
 /// The checked-in document.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/openapi.json");
-
-/// What people read about the contract.
-const CONTRACT: &str = include_str!("../docs/contract.md");
-
-#[test]
-fn every_filter_is_in_the_contract_as_people_read_it() {
-    for facet in Facet::ALL {
-        assert!(CONTRACT.contains(&format!("`{facet}`")), "{facet}");
-    }
-}
 
 /// A registry with one approved agent, and the origin that publishes its card.
 async fn with_an_agent() -> (ServingRegistry, Origin, Hit) {

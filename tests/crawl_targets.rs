@@ -26,7 +26,7 @@ async fn thirty_days_of_two_thousand_domains() {
         f64::from(figures.peak) <= figures.mean * 1.2 + 4.0 * figures.mean.sqrt(),
         "{figures}"
     );
-    // Full fetches, one per week and source, cannot be answered by 304 (docs/model.md#crawl-schedule).
+    // Full fetches, one per week and source, cannot be answered by 304 (docs/develop/model.md#crawl-schedule).
     assert!(
         figures.not_modified_share_of_conditional() >= 0.95,
         "{figures}"

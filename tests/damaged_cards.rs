@@ -1,4 +1,4 @@
-//! Stored cards whose bytes are not those of their digest any more (docs/model.md#storage).
+//! Stored cards whose bytes are not those of their digest any more (docs/develop/model.md#storage).
 
 use a2a_registry_core::agents::cards::{convert_agent_card, load_agent_card};
 use a2a_registry_core::agents::diff::{VersionDiffQuery, agent_diff};

@@ -1,5 +1,5 @@
 //! Erasing a domain: what its agents' cards said is gone from the database, the index and the caches, and the events
-//! keep the digests (docs/operations.md#erase).
+//! keep the digests (docs/operate/hardening.md#erase-what-a-domain-published).
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The event log: no reader ever misses a row (docs/model.md#events-index-and-caches).
+//! The event log: no reader ever misses a row (docs/develop/model.md#events-index-and-caches).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

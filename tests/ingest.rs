@@ -1,4 +1,4 @@
-//! Effects of crawl outcomes: agents, versions, decisions, liveness (docs/model.md).
+//! Effects of crawl outcomes: agents, versions, decisions, liveness (docs/develop/model.md).
 
 mod base_urls;
 mod batches;

@@ -1,4 +1,5 @@
-//! Leases of visits: held by one crawler at a time, for a limited time (docs/architecture.md#the-way-of-a-card).
+//! Leases of visits: held by one crawler at a time, for a limited time
+//! (docs/develop/architecture.md#the-way-of-a-card).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What an operator watches: metrics, alert rules and the dashboard (docs/operations.md#watch).
+//! What an operator watches: metrics, alert rules and the dashboard (docs/operate/monitoring.md).
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write as _};
@@ -7,6 +7,8 @@ use std::process::Command;
 
 use a2a_registry_api::Act;
 use a2a_registry_core::agents::lifecycle_actions::{agent_retire, agent_suspend};
+use a2a_registry_core::metrics::span_counters::SpanCounters;
+use a2a_registry_core::metrics::{GaugeValues, Metrics};
 use a2a_registry_core::reviews::recertification::advance_approval_terms;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::operating_counts::{
@@ -18,6 +20,7 @@ use reqwest::Method;
 use serde_json::json;
 use time::Duration;
 
+use crate::reference::{assert_generated, describe_metrics};
 use crate::support::api::RegistryClient;
 use crate::support::both_databases;
 use crate::support::database::Database;
@@ -130,6 +133,12 @@ async fn every_metric_of_alerts_and_dashboard_exists() {
         let shown: Vec<&String> = named.intersection(&public).collect();
         assert!(shown.is_empty(), "everyone sees {shown:?}");
     }
+    // Traces are off here, so their counter is taken from elsewhere.
+    let spans = SpanCounters::default();
+    spans.count_sent(1);
+    let traced = Metrics::with_span_counters(&spans).encode_all(&GaugeValues::default());
+    let page = describe_metrics(&format!("{}{scrape}", traced.unwrap()));
+    assert_generated("metrics", &page);
     let errors = "identity_provider_errors_total{provider=\"corp\"}";
     assert!(registry.metric_value(errors).await >= 1);
     registry.stop().await;

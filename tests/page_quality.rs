@@ -368,7 +368,7 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("linted", "/register"),
         ("about", "/about"),
         ("missing", "/nowhere"),
-        ("problem", "/problems/invalid-request"),
+        ("manual", "/manual/reference/problems"),
         ("reference", "/docs/"),
         ("sign-in", "/sign-in"),
         ("account", "/account"),

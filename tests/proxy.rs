@@ -1,4 +1,4 @@
-//! The shipped configuration of nginx, in front of a registry (docs/operations.md#behind-a-proxy).
+//! The shipped configuration of nginx, in front of a registry (docs/operate/tls-and-proxies.md#put-a-proxy-in-front).
 
 use std::io::Write as _;
 use std::net::SocketAddr;

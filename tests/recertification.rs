@@ -1,5 +1,5 @@
 //! Recertification: an approval ends, and the content is approved again or the agent is put on hold, on both engines
-//! (docs/governance.md).
+//! (docs/govern/recertification.md).
 
 use a2a_registry_api::{Act, Review, ReviewDecision};
 use a2a_registry_core::config::Config;

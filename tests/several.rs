@@ -35,7 +35,7 @@ const ORIGINS: usize = 4;
 const CARDS: usize = 10;
 /// Seconds from which on the lag is checked, and not only printed.
 const CHECKED_FROM: u64 = 600;
-/// How far an undisturbed process may be behind (docs/architecture.md#replicas).
+/// How far an undisturbed process may be behind (docs/develop/architecture.md#replicas).
 const MOST_LAG: Duration = Duration::from_secs(2);
 
 /// Starts every client but the one that judges.

@@ -1,4 +1,4 @@
-//! Traces over OTLP, as a collector receives them (docs/operations.md#traces).
+//! Traces over OTLP, as a collector receives them (docs/operate/monitoring.md#send-traces).
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;

@@ -46,7 +46,7 @@ pub struct SourceTask {
 /// The requests that fetch a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchTarget {
-    /// `/.well-known/agent-card.json` of this origin, or else `/.well-known/agent.json` (docs/model.md#slots).
+    /// `/.well-known/agent-card.json` of this origin, or else `/.well-known/agent.json` (docs/develop/model.md#slots).
     WellKnown {
         /// Scheme, host and port; path and query are ignored.
         origin: Url,
@@ -125,7 +125,7 @@ pub struct SourceOutcome {
     /// All requests in order, including rejected ones. Never empty.
     pub attempts: Vec<FetchAttempt>,
     /// The result of all requests together; if two URLs have no card, the more informative failure
-    /// (docs/model.md#liveness).
+    /// (docs/publish/not-listed.md#the-card-cannot-be-fetched).
     pub result: SourceResult,
 }
 

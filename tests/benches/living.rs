@@ -1,5 +1,6 @@
 //! A registry in use: crawled, changed, restarted and merged, beside the same registry with a rebuilt index and beside
-//! other engines over the same cards. Prints Markdown tables, ready for docs/benches.md, each figure with its target.
+//! other engines over the same cards. Prints Markdown tables, ready for docs/develop/benches.md, each figure with its
+//! target.
 //!
 //! Every server is a process of its own: this program in another role, or the other engine. Processor time is that of
 //! the server's process, by `/proc`.

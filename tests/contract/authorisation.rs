@@ -1,4 +1,4 @@
-//! Authorisation: every operation of the document, called with every role (docs/governance.md#who-may-do-what).
+//! Authorisation: every operation of the document, called with every role (docs/govern/accounts.md#who-may-do-what).
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

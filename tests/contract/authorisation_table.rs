@@ -1,4 +1,4 @@
-//! What each kind of caller is answered by each operation (docs/governance.md#who-may-do-what).
+//! What each kind of caller is answered by each operation (docs/govern/accounts.md#who-may-do-what).
 
 use super::authorisation::CALLERS;
 

@@ -165,6 +165,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
         "/v1/agents/",
         "/v2/agents",
         "/problems/none",
+        "/manual/none",
         "/docs/none",
         "/%",
         "//",
@@ -210,16 +211,17 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
     assert_explained(&registry, &slugs).await;
 }
 
-/// Checks that every kind of problem is explained at its address.
+/// Checks that the address of every kind of problem leads to its explanation.
 async fn assert_explained(registry: &ServingRegistry, slugs: &BTreeSet<String>) {
     for slug in slugs {
         let path = format!("/problems/{slug}");
-        let page = registry.request(Method::GET, &path).send().await.unwrap();
-        assert_eq!(page.status(), 200, "{path}");
+        let redirect = registry.request(Method::GET, &path).send().await.unwrap();
+        assert_eq!(redirect.status(), 308, "{path}");
+        let location = redirect.headers()["location"].to_str().unwrap();
+        let page = location.trim_start_matches("..");
+        let page = registry.request(Method::GET, page).send().await.unwrap();
+        assert_eq!(page.status(), 200, "{location}");
         let text = page.text().await.unwrap();
-        assert!(
-            text.starts_with("<!doctype html>") && text.contains(&path),
-            "{text}"
-        );
+        assert!(text.contains(&format!("id=\"{slug}\"")), "{slug}: {text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Base URLs of agents, whose cards are at the well-known path under them (docs/model.md#slots).
+//! Base URLs of agents, whose cards are at the well-known path under them (docs/develop/model.md#slots).
 
 use a2a_crawler::AttemptOutcome::{Card, NotFound};
 use a2a_crawler::{FetchAttempt, SourceOutcome, SourceResult, VisitOutcome};

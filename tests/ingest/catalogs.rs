@@ -1,4 +1,4 @@
-//! Domains that publish several agents through catalogs (docs/model.md#slots).
+//! Domains that publish several agents through catalogs (docs/develop/model.md#slots).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Consequences of each class of change (docs/model.md#changes-and-reviews).
+//! Consequences of each class of change (docs/develop/model.md#changes-and-reviews).
 
 use a2a_registry_core::agents::diff::{VersionDiffQuery, agent_diff};
 use a2a_registry_domain::review::ChangeClass::{self, Critical, High, Low};

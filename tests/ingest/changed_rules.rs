@@ -1,5 +1,6 @@
 //! Changed admission rules: forbidden agents are hidden before any agent is decided by the new rules, and the
-//! decisions survive kills, failures, other processes and further changes (docs/model.md#admission).
+//! decisions survive kills, failures, other processes and further changes
+//! (docs/govern/policies.md#admit-cards-without-a-review).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A card that changes after its agent was approved (docs/model.md#changes-and-reviews).
+//! A card that changes after its agent was approved (docs/publish/change.md).
 
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::ReviewState::{Open, Rejected, Superseded, Withdrawn};

@@ -1,4 +1,4 @@
-//! Liveness of a card over days, under the test's clock (docs/model.md#liveness).
+//! Liveness of a card over days, under the test's clock (docs/publish/not-listed.md#the-card-cannot-be-fetched).
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_registry_api::search_query::SearchQuery;

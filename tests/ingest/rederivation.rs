@@ -1,4 +1,4 @@
-//! Derives data of an older build again (docs/architecture.md#invariants).
+//! Derives data of an older build again (docs/develop/architecture.md#invariants).
 
 use a2a_registry_core::config::Config;
 use a2a_registry_core::crawl::derivation::rederive_version_page;

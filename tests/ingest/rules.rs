@@ -1,4 +1,4 @@
-//! Rules that change between two starts (docs/model.md#admission).
+//! Rules that change between two starts (docs/govern/policies.md#admit-cards-without-a-review).
 
 use std::collections::BTreeSet;
 

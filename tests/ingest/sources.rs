@@ -1,4 +1,4 @@
-//! The agent of each source (docs/model.md#slots), and limits of a domain.
+//! The agent of each source (docs/develop/model.md#slots), and limits of a domain.
 
 use a2a_registry_api::search_query::LookupQuery;
 use a2a_registry_api::{Act, Registration};

@@ -1,4 +1,4 @@
-//! Lasting names: names that agents keep for ever, once their domain is proved (docs/model.md#lasting-names).
+//! Lasting names: names that agents keep for ever, once their domain is proved (docs/publish/prove.md#lasting-names).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Data of other accounts: a caller cannot see or remove it (docs/model.md#visibility).
+//! Data of other accounts: a caller cannot see or remove it (docs/publish/private-cards.md#who-sees-what-of-a-domain).
 
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};

@@ -1,5 +1,5 @@
 //! Registries that catalogs name: which are candidates for peers, and until when
-//! (docs/model.md#registries-in-catalogs).
+//! (docs/find/federation.md#candidates-for-peers).
 
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Recorded sources: an account that neither owns a domain nor registered it first sees only that the URLs it adds are
-//! recorded, whatever they serve (docs/model.md#visibility).
+//! recorded, whatever they serve (docs/publish/not-listed.md#only-recorded).
 
 use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::search_query::SearchQuery;

@@ -6,7 +6,7 @@ use super::assert_tidy;
 use super::tree::{SourceFile, read, repository_files};
 
 /// The file with the code map.
-const MAP: &str = "docs/code-map.md";
+const MAP: &str = "docs/develop/code-map.md";
 
 /// Maximum depth of listed folders. Deeper ones are described by module docs, except for the folders under a `src` of
 /// `registry`.

@@ -15,6 +15,8 @@ const PATHS: [&str; 8] = ["rs", "md", "toml", "json", "py", "js", "html", "css"]
 const STANDARDS: [&str; 2] = ["ARD", "Context"];
 /// The folder of real cards beside the repository, which only tests may name.
 const BESIDE: &str = "../shared";
+/// The folder of the manual.
+const MANUAL: &str = "docs/";
 /// This file, which is exempt because its tests name missing files.
 const ITSELF: &str = "tests/tidy/documents.rs";
 
@@ -41,12 +43,8 @@ impl LinkTargets {
 
     /// Whether a path, with or without an anchor, leads to a file or folder, relative to the file that names it.
     fn leads(&self, from: &str, target: &str) -> bool {
-        let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
-        let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let path = match path {
-            "" => from.to_owned(),
-            path => resolved(folder, path),
-        };
+        let (_, anchor) = target.split_once('#').unwrap_or((target, ""));
+        let path = target_path(from, target);
         let inside = format!("{path}/");
         let is_there =
             self.files.contains(&path) || self.files.iter().any(|file| file.starts_with(&inside));
@@ -58,6 +56,15 @@ impl LinkTargets {
     fn begins_here(&self, path: &str) -> bool {
         let first = path.split_inclusive('/').next().unwrap_or_default();
         self.files.iter().any(|file| file.starts_with(first))
+    }
+}
+
+/// The path to which a link in this file leads, without the anchor.
+fn target_path(from: &str, target: &str) -> String {
+    let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
+    match target.split('#').next().unwrap_or_default() {
+        "" => from.to_owned(),
+        path => resolved(folder, path),
     }
 }
 
@@ -110,6 +117,13 @@ fn check_document(path: &str, text: &str, tree: &LinkTargets) -> Vec<String> {
             if !elsewhere && !tree.leads(path, target) {
                 problems.push(format!(
                     "{path}:{number}: the target of the link {target} does not exist"
+                ));
+            } else if !elsewhere
+                && path.starts_with(MANUAL)
+                && !target_path(path, target).starts_with(MANUAL)
+            {
+                problems.push(format!(
+                    "{path}:{number}: the program serves only what is below {MANUAL}: write {target} as code"
                 ));
             }
         }
@@ -168,7 +182,7 @@ fn check_mentions(path: &str, text: &str, tree: &LinkTargets) -> Vec<String> {
         };
         if numbered && unknown {
             problems.push(format!(
-                "{path}: `{before} {word} {after}`: name the document and its heading, as in docs/model.md#admission"
+                "{path}: `{before} {word} {after}`: name the document and its heading, as in docs/develop/model.md#slots"
             ));
         }
     }
@@ -216,7 +230,7 @@ fn broken_links_and_paths_are_found() {
     let tree = small_tree();
     let problems = |text: &str| check_document("docs/how-to.md", text, &tree).len();
     for text in [
-        "[a](model.md) [b](../README.md) [c](https://a.example/x.md) [d](#) [e](../card/src)",
+        "[a](model.md) [b](./model.md) [c](https://a.example/x.md) [d](#) [e](../docs/model.md)",
         "[a](model.md#two-digests) [b](model.md#code-and-more)",
         "`card/src/lib.rs`, `/v1/agents.json`, `1_Pooling/config.json`, `x.rs`, `./a.rs`",
         "```\n[a](gone.md) `card/src/gone.rs`\n```\n",
@@ -226,6 +240,8 @@ fn broken_links_and_paths_are_found() {
     for text in [
         "[a](gone.md)",
         "[a](docs/gone.md \"title\")",
+        "[a](../README.md)",
+        "[a](../card/src)",
         "[a](../../README.md)",
         "[a](model.md#no-heading)",
         "[a](model.md#three-digests)",

@@ -289,7 +289,7 @@ impl CrawlFigures {
         self.not_modified as f64 / self.unchanged as f64
     }
 
-    /// The same, without the full fetches that docs/model.md#crawl-schedule demands.
+    /// The same, without the full fetches that docs/develop/model.md#crawl-schedule demands.
     pub fn not_modified_share_of_conditional(&self) -> f64 {
         self.not_modified as f64 / self.unchanged_conditional as f64
     }

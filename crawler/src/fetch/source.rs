@@ -461,7 +461,7 @@ fn combine_failed_results(first: &SourceResult, second: SourceResult) -> SourceR
 
 /// Whether the first of two failures determines liveness and is displayed as the reason. The failure that says more
 /// than "not found" decides, but never one that ends an agent sooner than the first alone would have
-/// (docs/model.md#liveness).
+/// (docs/publish/not-listed.md#the-card-cannot-be-fetched).
 const fn first_failure_decides(first: AttemptOutcome, second: AttemptOutcome) -> bool {
     use AttemptOutcome::{Gone, NotACard, NotFound, Throttled, TlsInvalid};
     match (first, second) {

@@ -1,4 +1,4 @@
-//! Hooks as callers see them: what accounts are told, where, and what became of it (docs/hooks.md).
+//! Hooks as callers see them: what accounts are told, where, and what became of it (docs/govern/notifications.md).
 
 use a2a_registry_domain::hook::{DeliveryState, HookFormat, HookState, NoticeKind};
 use a2a_registry_domain::open_enum::OpenEnum;

@@ -1,5 +1,5 @@
-//! Types of the HTTP contract (docs/contract.md): handlers and the index write them, the command line reads them.
-//! Members may be added, never renamed.
+//! Types of the HTTP contract (docs/reference/http.md): handlers and the index write them, the command line reads
+//! them. Members may be added, never renamed.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 

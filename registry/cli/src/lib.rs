@@ -1,4 +1,4 @@
-//! Command line (docs/contract.md#command-line): one file for each command.
+//! Command line (docs/reference/command-line.md): one file for each command.
 //!
 //! Client commands call a registry over HTTP, on this machine or elsewhere. The exit code is 0 (done), 1 (negative
 //! result) or 2 (wrong usage or failure). Every error is one line on standard error that says what to do; with
@@ -77,10 +77,11 @@ use console::{Console, report_command_result};
 /// Default registry of client commands.
 const DEFAULT_REGISTRY: &str = "http://127.0.0.1:8080";
 
-/// Exit codes of every command, for `--help`.
+/// Exit codes of every command and the place of the manual, for `--help`.
 const EXIT_CODES_HELP: &str = "Exit codes: 0 done; 1 negative result (not found, an empty list, a card with errors, \
     a name without a card); 2 wrong usage, or a failure. An error is one line on standard error, and with --json a \
-    problem document (RFC 9457) on standard output too.";
+    problem document (RFC 9457) on standard output too.\n\n\
+    Manual: open /manual/ of any registry, such as http://127.0.0.1:8080/manual/.";
 
 /// Arguments of the program.
 #[derive(Parser)]

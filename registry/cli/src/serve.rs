@@ -430,8 +430,8 @@ fn job_options(roles: ServerRoles, rebuild: Option<String>, metrics: Arc<Metrics
 }
 
 /// Starts the parts, and returns the task in which they run until `shutdown`. They end in the order of
-/// docs/architecture.md#shutdown: nothing new is leased or accepted, requests drain, fetches are aborted and their
-/// leases returned, the index is committed, the database closed.
+/// docs/develop/architecture.md#shutdown: nothing new is leased or accepted, requests drain, fetches are aborted and
+/// their leases returned, the index is committed, the database closed.
 ///
 /// # Errors
 /// If a part does not start; then nothing runs.

@@ -1,4 +1,5 @@
-//! Admission rules: pure functions, where the first matching rule decides (docs/model.md#admission). The caller
+//! Admission rules: pure functions, where the first matching rule decides
+//! (docs/govern/policies.md#admit-cards-without-a-review). The caller
 //! evaluates the policies first.
 //!
 //! An invalid signature blocks every rule here. `admission/decision.rs` of the server then drops an approval that came
@@ -30,7 +31,7 @@ text_enum! {
         LowChange = "low-change",
         /// A change of class none to an approved card.
         NoChange = "no-change",
-        /// One account alone approved the card, for a day (docs/governance.md#reviews).
+        /// One account alone approved the card, for a day (docs/govern/reviews.md#approve-alone-in-an-emergency).
         BreakGlass = "break_glass",
         /// No rule approved the card; it waits for a curator.
         NoRule = "no_rule",

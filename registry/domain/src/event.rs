@@ -1,4 +1,4 @@
-//! The kinds of events (docs/model.md#events-index-and-caches).
+//! The kinds of events (docs/develop/model.md#events-index-and-caches).
 
 use super::text_enum::text_enum;
 
@@ -7,7 +7,9 @@ text_enum! {
     EventKind {
         /// A domain, or a further source of one, was registered.
         DomainRegistered = "domain.registered",
+        /// An account withdrew its registration of a domain or of a source.
         DomainWithdrawn = "domain.withdrawn",
+        /// An admin vouched for a domain, which counts as a proof.
         DomainVouched = "domain.vouched",
         /// An admin vouched for an account as owner of a host that cannot be proved.
         DomainOwnerVouched = "domain.owner_vouched",
@@ -15,8 +17,11 @@ text_enum! {
         DomainOwnerVouchEnded = "domain.owner_vouch_ended",
         /// An admin permitted checks of the endpoints of a host.
         DomainEndpointsVouched = "domain.endpoints_vouched",
+        /// Such a permission ended.
         DomainEndpointsVouchEnded = "domain.endpoints_vouch_ended",
+        /// A proof of a domain was found.
         DomainProved = "domain.proved",
+        /// A proof of a domain ended.
         DomainProofEnded = "domain.proof_ended",
         /// A domain's state or owner has changed: verified, lapsed, disputed, opted out.
         DomainState = "domain.state",
@@ -40,17 +45,24 @@ text_enum! {
         AgentChanged = "agent.changed",
         /// A card names key sets outside its own domain, which were not fetched.
         AgentForeignKeys = "agent.foreign_keys",
+        /// A rule or a person approved the content of a card.
         AgentApproved = "agent.approved",
+        /// A rule or a person rejected the content of a card.
         AgentRejected = "agent.rejected",
         /// An approval ended with its cause: `--approve-all`, a proof that covered the card, or a break-glass
         /// approval.
         AgentReturned = "agent.returned",
         /// One account alone approved a version, for a day.
         AgentBreakGlass = "agent.break_glass",
+        /// A hold on an agent began, which hides it.
         AgentHeld = "agent.held",
+        /// A hold on an agent ended.
         AgentReleased = "agent.released",
+        /// An agent was marked as deprecated.
         AgentDeprecated = "agent.deprecated",
+        /// A deprecation was revoked.
         AgentUndeprecated = "agent.undeprecated",
+        /// An agent was retired, which is final.
         AgentRetired = "agent.retired",
         /// The card became reachable or unreachable.
         AgentLiveness = "agent.liveness",
@@ -62,16 +74,21 @@ text_enum! {
         AgentDerived = "agent.derived",
         /// The stored bytes of a card version do not match their digest.
         AgentDamagedCard = "agent.damaged_card",
+        /// A review was opened.
         ReviewOpened = "review.opened",
         /// A review was decided, superseded or withdrawn.
         ReviewClosed = "review.closed",
+        /// A comment was added to a review.
         ReviewCommented = "review.commented",
         /// The assignee or the due date of a review was changed.
         ReviewAssigned = "review.assigned",
         /// An approval was added that is not the last one required, or was revoked.
         ReviewApproval = "review.approval",
+        /// Somebody reported an agent.
         AgentReported = "agent.reported",
+        /// A token was created.
         TokenCreated = "token.created",
+        /// A token was revoked.
         TokenRevoked = "token.revoked",
         /// An account signed in to the website.
         SessionBegun = "session.begun",
@@ -79,6 +96,7 @@ text_enum! {
         SignInRefused = "sign_in.refused",
         /// A session was ended by its account or an admin.
         SessionRevoked = "session.revoked",
+        /// An account was created.
         AccountCreated = "account.created",
         /// The roles or the groups of an account were changed.
         AccountChanged = "account.changed",
@@ -86,25 +104,33 @@ text_enum! {
         AccountDisabled = "account.disabled",
         /// An account's identity provider no longer grants it access: its roles, sessions and tokens ended.
         AccountAccessEnded = "account.access_ended",
+        /// A disabled account was enabled.
         AccountEnabled = "account.enabled",
         /// A group was created, or its members were changed.
         GroupChanged = "group.changed",
+        /// A group was deleted.
         GroupDeleted = "group.deleted",
         /// A collection was created or changed.
         CollectionChanged = "collection.changed",
+        /// A collection was deleted.
         CollectionDeleted = "collection.deleted",
         /// An account's feed got a URL.
         FeedCreated = "feed.created",
+        /// The URL of an account's feed was revoked.
         FeedRevoked = "feed.revoked",
+        /// Another set of policies was put in force.
         PolicySet = "policy.set",
         /// Policies began to hide an agent from some callers who could see it otherwise.
         AgentHidden = "agent.hidden",
         /// Policies hide an agent from nobody any more.
         AgentUnhidden = "agent.unhidden",
+        /// A waiver was granted.
         WaiverGranted = "waiver.granted",
         /// A waiver was revoked, expired, or lost its approver.
         WaiverEnded = "waiver.ended",
+        /// A hook was created.
         HookCreated = "hook.created",
+        /// A hook was deleted.
         HookDeleted = "hook.deleted",
         /// The registry was restored from a backup; events after the backup are lost.
         RegistryRestored = "registry.restored",

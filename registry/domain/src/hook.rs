@@ -1,4 +1,5 @@
-//! Hooks: what accounts are told, in which format, and the states of hooks and deliveries (docs/hooks.md).
+//! Hooks: what accounts are told, in which format, and the states of hooks and deliveries
+//! (docs/govern/notifications.md).
 
 use super::text_enum::text_enum;
 

@@ -1,4 +1,4 @@
-//! The lifecycle, holds, visibility and liveness of an agent (docs/model.md#lifecycle-and-holds).
+//! The lifecycle, holds, visibility and liveness of an agent (docs/develop/model.md#lifecycle-and-holds).
 
 use super::text_enum::text_enum;
 

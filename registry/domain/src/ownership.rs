@@ -1,4 +1,4 @@
-//! Ownership: when a domain counts as proved, and which account owns it (docs/publish/prove.md#place-a-proof).
+//! Ownership: when a domain counts as proved, and which account owns it (docs/publish/prove.md).
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! Reviews by curators, and change classes (docs/model.md#changes-and-reviews).
+//! Reviews by curators, and change classes (docs/develop/model.md#changes-and-reviews).
 
 use super::text_enum::text_enum;
 

@@ -1,5 +1,5 @@
-//! Roles, scopes and permissions: one table of permissions by role, one by scope (docs/governance.md#roles). A caller
-//! has the permissions that both tables give: those of the account's roles and those of the token's scopes.
+//! Roles, scopes and permissions: one table of permissions by role, one by scope (docs/govern/accounts.md#roles). A
+//! caller has the permissions that both tables give: those of the account's roles and those of the token's scopes.
 
 use std::collections::BTreeSet;
 use std::fmt;

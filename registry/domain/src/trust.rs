@@ -1,4 +1,4 @@
-//! Trust levels of a card's origin (docs/model.md#trust).
+//! Trust levels of a card's origin (docs/concepts/README.md#trust).
 
 use super::text_enum::text_enum;
 

@@ -1,4 +1,4 @@
-//! URNs of agents: `urn:air:<publisher>:…` (docs/model.md#lasting-names, ARD section 1.4).
+//! URNs of agents: `urn:air:<publisher>:…` (docs/publish/prove.md#lasting-names, ARD section 1.4).
 
 use std::iter::once;
 

@@ -3,7 +3,7 @@
 //! A policy is a predicate over principals times one over agents: its scope and its clauses about the principal on the
 //! one hand, its other clauses on the other. So the policies that match an agent are found without knowing the caller.
 //! A decision intersects two small sets: the policies that match the agent, and the policies whose scope contains the
-//! caller (docs/policies.md).
+//! caller (docs/govern/policies.md#the-language).
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod action;

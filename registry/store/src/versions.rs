@@ -58,7 +58,7 @@ pub struct VersionSummary {
 }
 
 impl VersionSummary {
-    /// Whether both have the same content and signatures (docs/model.md#two-digests).
+    /// Whether both have the same content and signatures (docs/develop/model.md#two-digests).
     pub fn has_same_content(&self, other: &Self) -> bool {
         (&self.content_digest, &self.signing) == (&other.content_digest, &other.signing)
     }

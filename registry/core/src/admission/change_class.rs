@@ -47,7 +47,7 @@ pub fn diff_cards(
     diff_verified_cards(before, after, Some(&owner_extension_uri(context)), states).ok()
 }
 
-/// The extension by which a card names its owner (docs/publish/prove.md#place-a-proof).
+/// The extension by which a card names its owner (docs/publish/prove.md).
 pub fn owner_extension_uri(context: &AppContext) -> String {
     format!("{}/ext/owner/v1", context.config().public_url())
 }

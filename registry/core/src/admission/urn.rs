@@ -1,4 +1,4 @@
-//! URNs of agents, which are permanent once their domain is verified (docs/model.md#lasting-names).
+//! URNs of agents, which are permanent once their domain is verified (docs/publish/prove.md#lasting-names).
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! Differences between two versions of an agent's card, and their importance (docs/model.md#changes-and-reviews).
+//! Differences between two versions of an agent's card, and their importance
+//! (docs/develop/model.md#changes-and-reviews).
 
 use a2a_registry_api::{Change, Diff};
 use a2a_registry_domain::role::Permission;

@@ -1,4 +1,4 @@
-//! Duplicate agents, and the choice of the one that represents the others (docs/model.md#duplicates).
+//! Duplicate agents, and the choice of the one that represents the others (docs/develop/model.md#duplicates).
 
 use a2a_card::AgentCard;
 use ring::digest::{Context, SHA256};

@@ -44,7 +44,7 @@ pub struct FindingsQuery {
     pub version: Option<String>,
 }
 
-/// New versions per day beyond which a card is reported as flapping (docs/model.md#two-digests).
+/// New versions per day beyond which a card is reported as flapping (docs/develop/model.md#two-digests).
 const MAX_CHANGES_PER_DAY: i32 = 10;
 
 pub async fn agent_show(context: &AppContext, caller: &Caller, agent: &str) -> Result<Agent> {
@@ -308,7 +308,7 @@ fn flapping_finding(context: &AppContext, agent: &agent::Model) -> Option<Findin
         wanted: format!("at most {MAX_CHANGES_PER_DAY}"),
         hint: "serve the same content from every instance, and keep what changes out of the card"
             .into(),
-        section: "docs/model.md#two-digests".into(),
+        section: "docs/develop/model.md#two-digests".into(),
     })
 }
 

@@ -261,7 +261,7 @@ fn issuer_url_error(issuer: &str, guard: &SsrfGuard) -> Option<String> {
         return Some(format!("issuer must have at most {MAX_ISSUER_BYTES} bytes"));
     }
     match guard.check_url(issuer) {
-        // Group names contain the issuer, so an issuer must not contain a number sign (docs/governance.md#policies).
+        // Group names contain the issuer, so an issuer must not contain a number sign (docs/govern/policies.md).
         Ok(url) if url.query().is_none() && !issuer.contains('#') && is_valid_line(issuer, " ") => {
             None
         }

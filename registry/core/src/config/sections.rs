@@ -212,7 +212,7 @@ pub enum RegistrationAccess {
 }
 
 section! {
-    /// `[governance]`: admission rules (docs/model.md#admission).
+    /// `[governance]`: admission rules (docs/govern/policies.md#admit-cards-without-a-review).
     pub struct GovernanceConfig {
         /// Who may register domains and cards: "token" for callers with a token, "open" for anyone, as a nomination
         /// that a curator must approve.
@@ -304,8 +304,8 @@ section! {
 }
 
 section! {
-    /// `[limits]`: maximum numbers, sizes and times (docs/model.md#limits). The limits of an account do not apply to
-    /// admins.
+    /// `[limits]`: maximum numbers, sizes and times (docs/reference/configuration.md#limits). The limits of an account
+    /// do not apply to admins.
     pub struct LimitsConfig {
         /// Agents of one domain. From 0 to 1000000.
         pub agents_per_domain: usize = 50,

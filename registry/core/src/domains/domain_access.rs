@@ -1,4 +1,4 @@
-//! How much of a domain a caller sees (docs/model.md#visibility).
+//! How much of a domain a caller sees (docs/publish/private-cards.md#who-sees-what-of-a-domain).
 
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;

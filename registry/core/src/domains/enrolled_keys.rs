@@ -22,7 +22,7 @@ use crate::visibility::caller::{Caller, CallerAccount};
 const MAX_ENROLLED: usize = 20;
 
 /// Enrolls a key that signs the cards of a domain. Cards signed by it verify with or without the URL of a key set, and
-/// reach the next trust level (docs/model.md#trust).
+/// reach the next trust level (docs/concepts/README.md#trust).
 pub async fn key_enrol(
     context: &AppContext,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! The views of a domain for different callers (docs/model.md#visibility).
+//! The views of a domain for different callers (docs/publish/private-cards.md#who-sees-what-of-a-domain).
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! The part of a domain's sources and agents that a caller sees (docs/model.md#visibility).
+//! The part of a domain's sources and agents that a caller sees
+//! (docs/publish/private-cards.md#who-sees-what-of-a-domain).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -377,7 +377,8 @@ pub async fn hook_test(context: &AppContext, caller: &Caller, id: Uuid) -> Resul
 
 /// Refuses a challenge if this account has sent many, or this host has got many.
 fn reserve_challenge(context: &AppContext, account: Uuid, url: &Url) -> Result<()> {
-    let host = url.host_str().unwrap_or_default();
+    // A mail address has no host.
+    let host = url.host_str().unwrap_or_else(|| url.path());
     let now = context.monotonic_time();
     for (key, most) in [
         (format!("account {account}"), CHALLENGES_OF_ACCOUNT),

@@ -1,4 +1,4 @@
-//! Hooks: accounts are told of agents and reviews by deliveries to their receivers (docs/hooks.md).
+//! Hooks: accounts are told of agents and reviews by deliveries to their receivers (docs/govern/notifications.md).
 
 pub mod actions;
 pub mod delivery;

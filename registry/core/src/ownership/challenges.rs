@@ -18,7 +18,7 @@ use crate::context::AppContext;
 use crate::error::Result;
 use crate::sources::https_origin;
 
-/// Whether a domain can be proved, which requires a host name on port 443 (docs/publish/prove.md#place-a-proof).
+/// Whether a domain can be proved, which requires a host name on port 443 (docs/publish/prove.md).
 pub fn is_provable_domain(row: &domain::Model) -> bool {
     row.can_be_proved()
 }
@@ -88,7 +88,7 @@ pub fn account_uri(context: &AppContext, account: Uuid) -> String {
     format!("{}/accounts/{account}", context.config().public_url())
 }
 
-/// The account that a card's owner extension names (docs/publish/prove.md#place-a-proof). It may not exist.
+/// The account that a card's owner extension names (docs/publish/prove.md). It may not exist.
 pub fn card_claimed_owner(context: &AppContext, card: &AgentCard) -> Option<Uuid> {
     let uri = owner_extension_uri(context);
     let extension = card

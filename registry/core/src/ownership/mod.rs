@@ -1,5 +1,5 @@
 //! Domain ownership: the challenges of an account, the checks for its proofs, and the consequences of their results
-//! (docs/publish/prove.md#place-a-proof).
+//! (docs/publish/prove.md).
 
 pub mod apply_check;
 pub mod authorization;

@@ -1,5 +1,5 @@
 //! Break-glass: an account that is both curator and admin approves alone, for a day. Others must confirm the approval
-//! in that time, or the previous state returns (docs/governance.md#reviews).
+//! in that time, or the previous state returns (docs/govern/reviews.md#approve-alone-in-an-emergency).
 
 use a2a_registry_api::{Review, ReviewDecision};
 use a2a_registry_domain::admission_rules::Rule;

@@ -1,5 +1,5 @@
 //! Recertification: an approval ends after a term, and the served content must be approved again or is withdrawn
-//! (docs/governance.md#reviews).
+//! (docs/govern/recertification.md).
 
 use a2a_registry_api::{Act, Review};
 use a2a_registry_domain::admission_rules::Rule;

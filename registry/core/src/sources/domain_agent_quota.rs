@@ -1,4 +1,4 @@
-//! The agent quota of a domain, with the places reserved for its owner's agents (docs/model.md#limits).
+//! The agent quota of a domain, with the places reserved for its owner's agents (docs/develop/model.md#limits).
 
 use std::collections::BTreeMap;
 

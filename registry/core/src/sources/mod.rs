@@ -110,11 +110,11 @@ pub fn card_target(kind: SourceKind, url: &str) -> (bool, String) {
     }
 }
 
-/// The slot of a domain's well-known paths (docs/model.md#slots).
+/// The slot of a domain's well-known paths (docs/develop/model.md#slots).
 const WELL_KNOWN_SLOT: &str = "well-known";
 
-/// The slot of a source (docs/model.md#slots), for an entry with its `identifier` in a catalog of the domain, if it
-/// has one. A catalog's identifier is marked, so that it cannot be mistaken for another kind of slot; so are the
+/// The slot of a source (docs/develop/model.md#slots), for an entry with its `identifier` in a catalog of the domain,
+/// if it has one. A catalog's identifier is marked, so that it cannot be mistaken for another kind of slot; so are the
 /// well-known paths of another scheme.
 pub fn source_slot(
     domain: &domain::Model,

@@ -1,4 +1,4 @@
-//! Visibility: the labels that may find and see an agent (docs/model.md#visibility).
+//! Visibility: the labels that may find and see an agent (docs/publish/private-cards.md#decide-who-finds-an-agent).
 
 pub mod audience;
 pub mod caller;
@@ -23,7 +23,7 @@ pub enum ListingState {
     Listed,
     /// Neither listed nor on hold.
     Unlisted,
-    /// Only its owner and the curators see it (docs/model.md#visibility).
+    /// Only its owner and the curators see it (docs/publish/private-cards.md#decide-who-finds-an-agent).
     Held,
 }
 

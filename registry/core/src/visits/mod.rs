@@ -12,7 +12,7 @@ use crate::visibility::caller::Caller;
 /// The pause between two visits of a host, outside `allow_networks`.
 pub const VISIT_SPACING: i64 = 60 * SECOND;
 
-/// A caller's request for visits, which are made in turns (docs/model.md#crawl-schedule).
+/// A caller's request for visits, which are made in turns (docs/develop/model.md#crawl-schedule).
 pub fn visit_request(caller: &Caller, in_bulk: bool) -> VisitRequest {
     let account = caller
         .account

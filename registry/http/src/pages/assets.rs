@@ -26,6 +26,15 @@ pub(crate) fn asset_url(name: &str) -> String {
 /// Serves a static file: cacheable forever at its hashed URL, otherwise revalidated.
 pub(crate) async fn serve_asset(request: HttpRequest, name: web::Path<String>) -> HandlerResult {
     let file = StaticAssets::get(&name).ok_or_else(AppError::no_resource)?;
+    Ok(embedded_file_response(&request, &name, file))
+}
+
+/// Response with an embedded file of this name.
+pub(crate) fn embedded_file_response(
+    request: &HttpRequest,
+    name: &str,
+    file: EmbeddedFile,
+) -> HttpResponse {
     let tag = asset_hash_prefix(&file);
     let is_versioned = request.query_string() == format!("v={tag}");
     let caching = HeaderValue::from_static(if is_versioned {
@@ -33,17 +42,11 @@ pub(crate) async fn serve_asset(request: HttpRequest, name: web::Path<String>) -
     } else {
         "public, no-cache"
     });
-    let media_type = asset_content_type(&name);
-    Ok(conditional_response(
-        &request,
-        &format!("\"{tag}\""),
-        caching,
-        || {
-            HttpResponse::Ok()
-                .insert_header((CONTENT_TYPE, media_type))
-                .body(file.data.into_owned())
-        },
-    ))
+    conditional_response(request, &format!("\"{tag}\""), caching, || {
+        HttpResponse::Ok()
+            .insert_header((CONTENT_TYPE, asset_content_type(name)))
+            .body(file.data.into_owned())
+    })
 }
 
 fn asset_content_type(name: &str) -> &'static str {
@@ -51,6 +54,7 @@ fn asset_content_type(name: &str) -> &'static str {
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
         Some("svg") => "image/svg+xml",
+        Some("cedar" | "md" | "toml") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A page has the API's response and the values that its template cannot derive. The template passes every untrusted
 //! text to [`text`](a2a_registry_core::text), which limits its length and makes hidden characters visible, and every time
-//! to [`moment`]; the results are escaped. Templates never get ready markup.
+//! to [`moment`]; the results are escaped. Only the manual, which is part of the program, is ready markup.
 
 pub mod about;
 pub mod accounts;
@@ -16,6 +16,7 @@ pub mod confirm;
 pub mod domains;
 pub mod events;
 pub mod frame;
+pub mod manual;
 pub mod moment;
 pub mod policies;
 pub mod problems;

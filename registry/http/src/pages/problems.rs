@@ -1,10 +1,10 @@
-//! Error pages, and `GET /problems/{slug}`, which explains a kind of problem.
+//! Error pages, and `GET /problems/{slug}`, which leads to the explanation of a kind of problem.
 
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::text;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, ContentType, HeaderValue, RETRY_AFTER};
+use actix_web::http::header::{ContentType, LOCATION, RETRY_AFTER};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use askama::Template;
 
@@ -12,7 +12,7 @@ use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
 use crate::pages::{log_problem, render_page};
 use crate::problems::problem::Problem;
-use crate::problems::problem_kinds::{self, ProblemKind};
+use crate::problems::problem_kinds;
 use crate::requests::path_parameters::Slug;
 use crate::requests::visitor::Visitor;
 
@@ -29,17 +29,6 @@ pub(crate) struct ProblemPage {
     is_missing: bool,
     /// Whether a retry may help.
     is_passing: bool,
-}
-
-#[derive(Template)]
-#[template(path = "problem_kind.html")]
-struct ProblemKindPage {
-    frame: Frame,
-    kind: &'static ProblemKind,
-    /// Explanation in parts: text and code alternate.
-    explanation: Vec<&'static str>,
-    status: u16,
-    all: &'static [&'static ProblemKind],
 }
 
 impl ProblemPage {
@@ -88,18 +77,11 @@ pub fn error_page(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     }
 }
 
-/// Explains a kind of problem. Every text on the page is a constant.
-pub(crate) async fn show_problem_kind(context: web::Data<AppContext>, slug: Slug) -> HandlerResult {
+/// Redirects from the `type` of a problem document to the page of the manual that explains it.
+pub(crate) async fn redirect_to_problem_kind(slug: Slug) -> HandlerResult {
     let kind = problem_kinds::problem_kind_by_slug(&slug.0).ok_or_else(AppError::no_resource)?;
-    let template = ProblemKindPage {
-        frame: Frame::new(&context.config(), "problem"),
-        kind,
-        explanation: kind.explanation.split('`').collect(),
-        status: kind.status.as_u16(),
-        all: problem_kinds::ALL,
-    };
-    let mut response = render_page(StatusCode::OK, &template);
-    let caching = HeaderValue::from_static("max-age=3600");
-    response.headers_mut().insert(CACHE_CONTROL, caching);
-    Ok(response)
+    let location = format!("../manual/reference/problems#{}", kind.slug);
+    Ok(HttpResponse::PermanentRedirect()
+        .insert_header((LOCATION, location))
+        .finish())
 }

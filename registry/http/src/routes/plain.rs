@@ -24,8 +24,8 @@ use crate::pages::reviews::{
 use crate::pages::search::saved as saved_searches;
 use crate::pages::{
     about, accounts as account_page, admin as admin_pages, agent as agent_page, assets,
-    collections as collection_pages, domains as domain_page, events as events_page, problems,
-    reviews as review_page, search as search_page,
+    collections as collection_pages, domains as domain_page, events as events_page, manual,
+    problems, reviews as review_page, search as search_page,
 };
 use crate::routes::openapi;
 
@@ -71,7 +71,9 @@ plain_routes! {
         GET "/openapi.json" => openapi::openapi_json;
         GET "/docs" => openapi::redirect_to_docs;
         GET "/docs/{file:.*}" => openapi::serve_api_docs;
-        GET "/problems/{slug}" => problems::show_problem_kind;
+        GET "/manual" => manual::redirect_to_manual;
+        GET "/manual/{path:.*}" => manual::show_manual;
+        GET "/problems/{slug}" => problems::redirect_to_problem_kind;
         POST "/a2a" => a2a_rpc::rpc_call;
         // Some clients add a slash to the URL of an interface.
         POST "/a2a/" => a2a_rpc::rpc_call;

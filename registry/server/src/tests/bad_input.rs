@@ -297,14 +297,18 @@ async fn a_wrong_method_learns_the_right_ones() {
 #[actix_web::test]
 async fn every_kind_of_problem_is_explained() {
     let registry = Registry::new().await;
+    let page = registry.get("/manual/reference/problems").await;
+    assert_eq!(page.status, 200);
+    let policy = page.header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    let explanations = String::from_utf8_lossy(&page.body);
     for kind in a2a_registry_http::problems::problem_kinds::ALL {
-        let page = registry.get(&format!("/problems/{}", kind.slug)).await;
-        assert_eq!(page.status, 200);
-        assert!(
-            page.header("content-security-policy")
-                .starts_with("default-src 'none'")
-        );
-        assert!(String::from_utf8_lossy(&page.body).contains(kind.slug));
+        let redirect = registry.get(&format!("/problems/{}", kind.slug)).await;
+        assert_eq!(redirect.status, 308);
+        let location = format!("../manual/reference/problems#{}", kind.slug);
+        assert_eq!(redirect.header("location"), location);
+        let anchor = format!("id=\"{}\"", kind.slug);
+        assert!(explanations.contains(&anchor), "{anchor}");
     }
     registry
         .get("/problems/nothing")

@@ -187,6 +187,8 @@ async fn failures_are_pages_for_people_and_documents_for_programs() {
         ("/domains/nobody.example", 404, "not-found"),
         ("/nowhere", 404, "not-found"),
         ("/problems/nothing", 404, "not-found"),
+        ("/manual/nothing", 404, "not-found"),
+        ("/manual/../Cargo", 404, "not-found"),
         ("/static/nothing.css", 404, "not-found"),
         ("/docs/nothing.js", 404, "not-found"),
         ("/agents/%zz/", 400, "broken-path"),
@@ -300,15 +302,20 @@ async fn a_page_of_a_failure_offers_a_way_on_and_keeps_the_headers_of_the_docume
 }
 
 #[actix_web::test]
-async fn the_page_of_a_kind_of_problem_and_the_api_reference_lead_back() {
+async fn the_manual_and_the_api_reference_lead_back() {
     let registry = Registry::new().await;
-    let kind = text(&page(&registry, "/problems/unauthenticated").await);
-    assert!(
-        kind.contains("<code>Authorization: Bearer</code>"),
-        "{kind}"
-    );
-    assert!(kind.contains("href=\"/problems/not-found\""), "{kind}");
-    assert!(kind.contains("<nav aria-label=\"Main\">"), "{kind}");
+    let manual = text(&page(&registry, "/manual/reference/problems").await);
+    for part in [
+        "<code>Authorization: Bearer</code>",
+        "<a class=\"value\" href=\"/manual/reference/problems\" aria-current=\"page\">",
+        "<a class=\"value\" href=\"/manual/\">",
+        "<nav aria-label=\"Main\">",
+    ] {
+        assert!(manual.contains(part), "{part}: {manual}");
+    }
+    let policy = registry.get("/manual/policies/everybody.cedar").await;
+    assert_eq!(policy.header("content-type"), "text/plain; charset=utf-8");
+    assert_eq!(registry.get("/manual").await.header("location"), "manual/");
     let reference = text(&page(&registry, "/docs/").await);
     assert!(reference.contains("<a href=\"/\""), "{reference}");
 }

@@ -81,7 +81,7 @@ pub mod domain {
             self.vouched_reason = None;
         }
 
-        /// Whether it can be proved, which requires a host name on port 443 (docs/publish/prove.md#place-a-proof).
+        /// Whether it can be proved, which requires a host name on port 443 (docs/publish/prove.md).
         pub fn can_be_proved(&self) -> bool {
             self.scheme == "https" && self.has_plain_host_name()
         }

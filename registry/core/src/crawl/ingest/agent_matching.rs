@@ -1,4 +1,4 @@
-//! Finds the agent of a source (docs/model.md#slots).
+//! Finds the agent of a source (docs/develop/model.md#slots).
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;

@@ -1,4 +1,4 @@
-//! Ingest of the registries that a catalog lists (docs/model.md#registries-in-catalogs).
+//! Ingest of the registries that a catalog lists (docs/find/federation.md#candidates-for-peers).
 
 use a2a_crawler::FetchedCatalog;
 use a2a_crawler::catalog::MAX_REGISTRIES;

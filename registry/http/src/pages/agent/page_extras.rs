@@ -44,7 +44,7 @@ pub(crate) struct AgentPageExtras {
 
 impl AgentPageExtras {
     /// Loads the data. The caller must be allowed to see the agent. Proofs are shown for a listed agent, as on its
-    /// domain's page (docs/model.md#visibility).
+    /// domain's page (docs/publish/private-cards.md#who-sees-what-of-a-domain).
     pub(crate) async fn load(
         context: &AppContext,
         caller: &Caller,

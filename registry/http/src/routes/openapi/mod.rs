@@ -180,7 +180,8 @@ const HOME_LINK: &str = "<nav aria-label=\"A2A registry\" style=\"padding:.8rem 
     border-bottom:1px solid GrayText\"><a href=\"/\" style=\"color:LinkText\">A2A registry</a> \
     <a href=\"/?q=\" style=\"color:LinkText;font-weight:400;margin-left:1rem\">Search</a> \
     <a href=\"/register\" style=\"color:LinkText;font-weight:400;margin-left:1rem\">Register</a> \
-    <a href=\"/about\" style=\"color:LinkText;font-weight:400;margin-left:1rem\">About</a></nav>";
+    <a href=\"/about\" style=\"color:LinkText;font-weight:400;margin-left:1rem\">About</a> \
+    <a href=\"/manual/\" style=\"color:LinkText;font-weight:400;margin-left:1rem\">Manual</a></nav>";
 
 /// Layout fixes for Swagger UI: without the viewport, phones use the desktop layout, which is too small to read. On
 /// small screens operation ids leave no room for the paths, and code boxes overlap the lines above and below.
