@@ -23,6 +23,7 @@ pub mod in_process_server;
 pub mod nginx;
 pub mod origin;
 pub mod page_snippet;
+pub mod policy_previews;
 pub mod polling;
 pub mod program;
 pub mod round_robin;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use a2a_registry_api::{NewPolicies, Policies, PoliciesAccepted, PolicyPreview, PolicyReplica};
-use a2a_registry_domain::timestamp::Timestamp;
 use clap::Args;
 use serde_json::json;
 use tokio::time::Instant;
@@ -152,8 +151,7 @@ async fn submit_policy_set(
         &rollback_hint,
         yes,
     )?;
-    // A registry of an earlier version needs no preview.
-    new.preview = Some(preview.token).filter(|token| !token.is_empty());
+    new.preview = Some(preview.token);
     let accepted = client.put_policy_set(&new, base_number).await;
     accepted
         .map(|accepted| accepted.value)
@@ -217,28 +215,8 @@ fn policy_submit_error(error: ClientError, base_number: u64) -> CommandError {
     }
 }
 
-/// The running processes that do not have this set in force yet, or a later one. A registry of an earlier version lists
-/// none, so that only the process that responds counts.
-fn waiting_replicas(shown: &Policies, number: u64) -> Vec<PolicyReplica> {
-    let answering = PolicyReplica {
-        process: uuid::Uuid::nil(),
-        in_force: shown.in_force,
-        evaluated: 0,
-        agents: 0,
-        seen_at: Timestamp(0),
-    };
-    let replicas = match shown.replicas.is_empty() {
-        true => vec![answering],
-        false => shown.replicas.clone(),
-    };
-    let waiting = replicas.into_iter();
-    waiting
-        .filter(|replica| replica.in_force < number)
-        .collect()
-}
-
 /// The state of the processes that do not have a set in force yet, in words.
-fn describe_waiting_replicas(shown: &Policies, waiting: &[PolicyReplica]) -> String {
+fn describe_waiting_replicas(shown: &Policies, waiting: &[&PolicyReplica]) -> String {
     let oldest = waiting.iter().map(|replica| replica.in_force).min();
     let oldest = oldest.unwrap_or(shown.in_force);
     let mut text = match shown.replicas.len() {
@@ -270,7 +248,10 @@ pub async fn await_policies_in_force(
     loop {
         let last_error = match client.fetch_policy_set(None).await {
             Ok(shown) => {
-                let waiting = waiting_replicas(&shown.value, number);
+                let replicas = shown.value.replicas.iter();
+                let waiting: Vec<_> = replicas
+                    .filter(|replica| replica.in_force < number)
+                    .collect();
                 if waiting.is_empty() {
                     return Ok(shown.value.in_force);
                 }

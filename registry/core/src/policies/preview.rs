@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use a2a_registry_api::{AccessChange, NewPolicies, PolicyChange, PolicyPreview, PreviewedAgent};
-use a2a_registry_domain::role::Permission;
+use a2a_registry_api::{AccessChange, PolicyChange, PolicyPreview, PreviewedAgent};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{
     Action, AgentAttributes, AuthorizationDecision, BatchEvaluator, PolicyMatches, PolicySet,
@@ -19,34 +18,10 @@ use crate::policies::preview_inputs::{
 };
 use crate::policies::preview_jobs::PreviewReporter;
 use crate::policies::principal_warnings::unknown_principal_warnings;
-use crate::policies::set_checks::{acquire_preview_permit, policies_digest, sign_preview_token};
-use crate::policies::sets::{check_new_policies_fields, compile_requested_set, to_policy_text};
 use crate::policy_sets::{load_newest_policy_set, with_current_collections};
-use crate::visibility::caller::Caller;
 
 /// Number of agents that are read at once.
 const BATCH: u64 = 500;
-
-/// Compares policies with the newest set at once, without a job.
-pub async fn policies_preview(
-    context: &AppContext,
-    caller: &Caller,
-    new: &NewPolicies,
-) -> Result<PolicyPreview> {
-    caller.require_permission(Permission::Administer)?;
-    check_new_policies_fields(new)?;
-    let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
-    let after = compile_requested_set(context, &texts, context.now()).await?;
-    let _permit = acquire_preview_permit(context)?;
-    let made_at = context.now();
-    let preview = make_preview(context, after, None).await?;
-    let preview = preview.ok_or_else(|| AppError::internal("a preview was cancelled"))?;
-    let digest = policies_digest(&texts)?;
-    Ok(PolicyPreview {
-        token: sign_preview_token(context, caller, preview.number, digest, made_at)?,
-        ..preview
-    })
-}
 
 /// Compares a set with the newest one: both decide on every listed agent, for every kind of caller that one of them
 /// names. Policies that are in both sets are evaluated once. `None` if the reporter says that nobody waits for it any
@@ -54,7 +29,7 @@ pub async fn policies_preview(
 pub(super) async fn make_preview(
     context: &AppContext,
     after: PolicySet,
-    mut reporter: Option<&mut PreviewReporter>,
+    mut reporter: PreviewReporter,
 ) -> Result<Option<PolicyPreview>> {
     let after = with_current_collections(&context.store, after).await?;
     let compiled = &context.policy_sets.compiled;
@@ -85,9 +60,7 @@ pub(super) async fn make_preview(
         totals = comparing
             .await
             .map_err(|error| AppError::internal(format!("a preview was aborted: {error}")))?;
-        if let Some(reporter) = &mut reporter
-            && !reporter.record(context, totals.agents).await?
-        {
+        if !reporter.record(context, totals.agents).await? {
             return Ok(None);
         }
     }
