@@ -426,13 +426,13 @@ async fn find_agents(
 /// Whether an admin vouches for the endpoints of an origin, from memory while no vouch has changed.
 async fn is_vouched_origin(context: &AppContext, origin: &str) -> Result<bool> {
     let callers = &context.decision_callers;
-    if let Some(known) = callers.vouched_origins() {
-        return Ok(known.contains(origin));
-    }
     // Read before the rows, so that a change in between is detected later.
     let generation = callers.generation();
+    if let Some(known) = callers.vouched_origins.get(generation) {
+        return Ok(known.contains(origin));
+    }
     let loaded = Arc::new(load_vouched_origins(&context.store).await?);
-    callers.set_vouched_origins(generation, Arc::clone(&loaded));
+    callers.vouched_origins.set(generation, Arc::clone(&loaded));
     Ok(loaded.contains(origin))
 }
 
