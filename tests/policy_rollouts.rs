@@ -12,6 +12,8 @@ use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::search::policy_replicas::{load_policy_replicas, report_policy_set};
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::preview_state::PreviewState;
+use a2a_registry_store::Executor as _;
+use sea_orm::ConnectionTrait as _;
 use uuid::Uuid;
 
 use crate::admission_policies::{OPEN, card};
@@ -231,7 +233,14 @@ async fn processes_list_one_another_until_they_are_silent() {
     };
     assert_eq!(in_force(&first).await, [1, 0]);
     assert_eq!(in_force(&second).await, [0, 1]);
-    first.advance(time::Duration::seconds(31));
+    // The clock of a process does not count, because the others have clocks of their own.
+    first.advance(time::Duration::hours(1));
+    report_policy_set(&first.app).await.unwrap();
+    assert_eq!(in_force(&first).await, [1, 0]);
+    assert_eq!(in_force(&second).await, [0, 1]);
+    let earlier = "UPDATE policy_replicas SET seen_at = seen_at - 31000000";
+    let connection = first.app.store.connection();
+    connection.execute_unprepared(earlier).await.unwrap();
     report_policy_set(&first.app).await.unwrap();
     assert_eq!(in_force(&first).await, [1]);
 }
