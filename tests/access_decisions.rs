@@ -452,6 +452,11 @@ async fn others_are_asked_about(url: &str) {
             .is_some_and(|reason| reason.contains("database"))
             && !denied.allowed
     );
+    // Whoever asks about itself is denied alike, whether the agent exists or not.
+    for about in [agent, Uuid::nil()] {
+        let own = decide(&registry, &ann, &about_agent("discover", about)).await;
+        assert!(!own.allowed && own.agent.is_none(), "{own:?}");
+    }
     registry.catch_up().await;
     assert!(decide(&registry, &gateway, &ann_calls).await.allowed);
 }

@@ -29,7 +29,7 @@ use crate::endpoints::selection::load_vouched_origins;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::policies::access_decision::{
     AccessQuestion, AccessVerdict, MAX_SET_CHANGES, changing_sets_error, decide_call,
-    is_evaluated_under, parse_decision_action, uncallable_agent_reason,
+    is_evaluated_under, parse_decision_action, silent_database_verdict, uncallable_agent_reason,
 };
 use crate::process_state::agent_cache::RenderedAgent;
 use crate::visibility::caller::Caller;
@@ -42,7 +42,7 @@ pub const MAX_DATABASE_SILENCE: Duration = Duration::from_secs(5);
 pub const MAX_AGENTS_PER_URL: usize = 100;
 const MAX_REFERENCE_CHARS: usize = 1_024;
 const MAX_SUBJECT_GROUPS: usize = 100;
-const SILENT_DATABASE: &str =
+pub(super) const SILENT_DATABASE: &str =
     "This process has not heard from its database for more than 5 s, so it denies everything.";
 
 /// A question of a gateway, whose subject is the holder of the token in `Subject-Authorization`, or else the account
@@ -165,9 +165,8 @@ pub(super) async fn decide_for_subject(
         resource,
         sees_policies: true,
     };
-    if database_silence(context) > MAX_DATABASE_SILENCE {
+    if let Some(verdict) = silent_database_verdict(context) {
         let set = context.policy_sets.enforced_set();
-        let verdict = AccessVerdict::denied(SILENT_DATABASE);
         return Ok(question.record_verdict(context, &set, verdict, None));
     }
     let (name, subject) = load_subject(context, asker, request, subject_token).await?;
