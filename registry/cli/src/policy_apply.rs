@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use a2a_registry_api::{NewPolicies, Policies, PoliciesAccepted, PolicyPreview, PolicyReplica};
+use a2a_registry_api::{
+    NewPolicies, Policies, PoliciesAccepted, PolicyChange, PolicyPreview, PolicyReplica,
+};
 use clap::Args;
 use serde_json::json;
 use tokio::time::Instant;
@@ -14,7 +16,7 @@ use super::client_error::ClientError;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::confirm::confirm_consequence;
 use super::console::Console;
-use super::policy_files::{PolicySetChange, compare_policies};
+use super::policy_files::{compare_policies, custom_policies, policy_texts};
 use super::policy_preview::make_policy_preview;
 use super::terminal;
 
@@ -63,16 +65,17 @@ pub async fn apply_policies(
     console: &Console,
 ) -> CommandResult {
     let current = client.fetch_policy_set(None).await?.value;
-    let changes = compare_policies(&current, &new.policies);
+    let number_before = current.number;
+    let before = policy_texts(custom_policies(current));
+    let changes = compare_policies(&before, &policy_texts(new.policies.iter().cloned()));
     if changes.is_empty() || dry_run {
-        let document = json!({"number": current.number, "changes": changes});
+        let document = json!({"number": number_before, "changes": changes});
         console.print_result(&document, || {
             print_policy_changes(&changes, console)?;
             match changes.is_empty() {
-                true => console.print_line(&format!(
-                    "set {} already has these policies",
-                    current.number
-                )),
+                true => {
+                    console.print_line(&format!("set {number_before} already has these policies"))
+                }
                 false => Ok(()),
             }
         })?;
@@ -87,8 +90,7 @@ pub async fn apply_policies(
         .filter(|change| change.what == "remove")
         .map(|change| change.id.as_str())
         .collect();
-    let accepted =
-        submit_policy_set(new, current.number, &removed_ids, options.yes, client).await?;
+    let accepted = submit_policy_set(new, number_before, &removed_ids, options.yes, client).await?;
     for warning in &accepted.warnings {
         terminal::eprint_note(&format!("warning: {warning}"));
     }
@@ -109,10 +111,7 @@ pub async fn apply_policies(
     })
 }
 
-fn print_policy_changes(
-    changes: &[PolicySetChange],
-    console: &Console,
-) -> Result<(), CommandError> {
+fn print_policy_changes(changes: &[PolicyChange], console: &Console) -> Result<(), CommandError> {
     for change in changes {
         console.print_line(&format!("{} {}", change.what, change.id))?;
     }
