@@ -78,8 +78,8 @@ struct HiddenAgentCheck<'a> {
     digest: String,
 }
 
-/// Checks the agents that policies may hide now, or hide no longer: all of them under another set or for other kinds of
-/// callers, and otherwise those that have an event since the last check.
+/// Checks the agents that policies may hide now, or hide no longer: all of them under another set or for other kinds
+/// of callers, and otherwise those that have an event since the last check.
 pub async fn update_hidden_agents(
     context: &AppContext,
     is_cancelled: impl Fn() -> bool,

@@ -158,13 +158,14 @@ impl ComparedCallers {
 pub(super) struct CallerKind {
     pub(super) name: String,
     pub(super) principal: Principal,
-    /// Whether a caller of this kind exists: a policy may name a group without members, or one whose members are all in
-    /// another one too, or a missing account.
+    /// Whether a caller of this kind exists: a policy may name a group without members, or one whose members are all
+    /// in another one too, or a missing account.
     exists: bool,
 }
 
-/// Loads the kinds of callers: callers without a token, accounts that no policy names, every caller that a policy names,
-/// accounts with their groups, and members of several groups that policies name, as far as accounts are in these.
+/// Loads the kinds of callers: callers without a token, accounts that no policy names, every caller that a policy
+/// names, accounts with their groups, and members of several groups that policies name, as far as accounts are in
+/// these.
 pub(super) async fn load_compared_callers(
     context: &AppContext,
     sets: &[&PolicySet],

@@ -10,8 +10,8 @@ use uuid::Uuid;
 pub struct RulesRunProgress {
     /// The name of this process in the lease of the decisions.
     pub lease_owner: Uuid,
-    /// Whether a reload failed that the database may have recorded: then even the rules from before it must be recorded
-    /// again.
+    /// Whether a reload failed that the database may have recorded: then even the rules from before it must be
+    /// recorded again.
     pub has_uncertain_reload: AtomicBool,
     stage: Mutex<RulesRunStage>,
 }
