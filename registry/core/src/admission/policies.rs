@@ -290,15 +290,11 @@ fn record_admission_denial(
         resource: agent.id.to_string(),
     };
     let denied = PolicyDecision {
-        id: Uuid::nil(),
-        allowed: false,
         reason: Some(format!("{}.", decision.hold_reason)),
         policies: decision.forbidden_by.clone(),
-        notices: Vec::new(),
         number: decision.set_number,
         agent: Some(agent.id),
-        card_digest: None,
-        decided_at: context.now(),
+        ..PolicyDecision::default()
     };
     record_decision(context, asker, POLICY_ACTOR, facts, denied).id
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use a2a_registry_api::{DecisionRequest, PolicyDecision};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_policy::{Action, AuthorizationDecision, PolicySet};
-use uuid::Uuid;
 
 use crate::agents::rendering::require_rendered_agent;
 use crate::context::AppContext;
@@ -254,7 +253,6 @@ impl<'a> AccessQuestion<'a> {
             }
         };
         let answer = PolicyDecision {
-            id: Uuid::nil(),
             allowed: is_allowed,
             reason,
             policies: decision.policies,
@@ -262,7 +260,7 @@ impl<'a> AccessQuestion<'a> {
             number: set.number(),
             agent: entry.map(|entry| entry.id),
             card_digest: entry.map(|entry| entry.card_digest.clone()),
-            decided_at: context.now(),
+            ..PolicyDecision::default()
         };
         let facts = DecisionFacts {
             action: self.action.as_str(),
