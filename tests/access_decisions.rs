@@ -29,6 +29,7 @@ use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::{Role, Scope};
 use a2a_registry_store::access_decisions::access_decision_by_id;
 use a2a_registry_store::entity::access_decision;
+use a2a_registry_store::hidden_agents::hidden_agents_by_ids;
 use serde_json::{Value, json};
 use time::Duration;
 use uuid::Uuid;
@@ -48,6 +49,7 @@ both_databases!(
     a_url_is_decided_by_its_strictest_agent,
     a_cached_caller_follows_every_change,
     an_owner_learns_from_whom_its_agent_is_hidden,
+    a_killed_process_still_notices_hidden_agents,
     owners_list_the_waivers_on_their_agents
 );
 
@@ -452,6 +454,11 @@ async fn others_are_asked_about(url: &str) {
             .is_some_and(|reason| reason.contains("database"))
             && !denied.allowed
     );
+    // Whoever asks about itself is denied alike, whether the agent exists or not.
+    for about in [agent, Uuid::nil()] {
+        let own = decide(&registry, &ann, &about_agent("discover", about)).await;
+        assert!(!own.allowed && own.agent.is_none(), "{own:?}");
+    }
     registry.catch_up().await;
     assert!(decide(&registry, &gateway, &ann_calls).await.allowed);
 }
@@ -650,7 +657,10 @@ async fn an_owner_learns_from_whom_its_agent_is_hidden(url: &str) {
     assert_eq!(hidden_from(&ann).await, None);
     let seen = hidden_from(&curator).await.unwrap();
     assert_eq!(seen.policies, ["no-contractors"]);
-    let inbox = load_inbox(&registry.app, &owner).await.unwrap().hidden;
+    let inbox = load_inbox(&registry.app, &owner).await.unwrap();
+    let news = inbox.news.iter().filter(|news| news.kind == "hidden");
+    assert_eq!(news.map(|news| news.agent).collect::<Vec<_>>(), [agent]);
+    let inbox = inbox.hidden;
     assert_eq!(inbox.len(), 1);
     assert_eq!((inbox[0].agent, &inbox[0].hidden_from), (agent, &expected));
     let inbox = load_inbox(&registry.app, &ann).await;
@@ -671,6 +681,41 @@ async fn an_owner_learns_from_whom_its_agent_is_hidden(url: &str) {
     assert_eq!(hidden_from(&owner).await, None);
     let inbox = load_inbox(&registry.app, &owner).await;
     assert!(inbox.unwrap().hidden.is_empty());
+}
+
+/// What a process was about to check when it was killed is checked by the next one, by the events.
+async fn a_killed_process_still_notices_hidden_agents(url: &str) {
+    let registry = InProcessRegistry::new(url).await;
+    let (_, agent) = publish(&registry, "owner", "own.agents-test.com").await;
+    let labelled =
+        "permit (principal, action, resource) when { resource.labels.contains(\"env=prod\") };";
+    put_policies(&registry, &[("labelled", labelled)]).await;
+    let label = async |registry: &InProcessRegistry, value: &str| {
+        let labels = [("env".to_owned(), value.to_owned())];
+        let patch = AgentPatch {
+            labels: Some(labels.into()),
+            ..AgentPatch::default()
+        };
+        agent_patch(&registry.app, &registry.admin, &agent.to_string(), &patch)
+            .await
+            .unwrap();
+        registry.catch_up().await;
+    };
+    let is_hidden = async |registry: &InProcessRegistry| {
+        update_hidden_agents(&registry.app, || false).await.unwrap();
+        let rows = hidden_agents_by_ids(&registry.store, &[agent], 1).await;
+        !rows.unwrap().is_empty()
+    };
+    label(&registry, "prod").await;
+    assert!(!is_hidden(&registry).await);
+    label(&registry, "test").await;
+    let registry = registry.restart(|_| ()).await;
+    registry.catch_up().await;
+    assert!(is_hidden(&registry).await);
+    label(&registry, "prod").await;
+    let registry = registry.restart(|_| ()).await;
+    registry.catch_up().await;
+    assert!(!is_hidden(&registry).await);
 }
 
 /// A publisher sees the waivers on its own agents and on no others.

@@ -183,6 +183,16 @@ async fn a_broken_configuration_is_refused_and_a_log_filter_is_replaced() {
 /// without another signal, so that the hidden agents are decided.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reload_whose_commit_was_not_answered_is_repeated() {
+    lose_the_answer_to_a_reload(false).await;
+}
+
+/// The same where the file has its old rules again by then: the hidden agents are released.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_whose_commit_was_not_answered_is_taken_back() {
+    lose_the_answer_to_a_reload(true).await;
+}
+
+async fn lose_the_answer_to_a_reload(takes_it_back: bool) {
     let database = Database::postgres().await;
     let line = DatabaseProxy::start(database.url()).await;
     let setup = RegistrySetup::new().with_database(line.url()).approve_all();
@@ -230,11 +240,23 @@ async fn a_reload_whose_commit_was_not_answered_is_repeated() {
     };
     wait_for_hold(Hold::RulesChanged).await;
 
+    if takes_it_back {
+        reload_with(&registry, CRAWLER);
+    }
     line.set_state(ProxyState::Forwarding);
     registry
         .program
         .wait_for_line("the configuration was reloaded")
         .await;
-    wait_for_hold(Hold::Denied).await;
+    match takes_it_back {
+        false => wait_for_hold(Hold::Denied).await,
+        true => {
+            eventually("the agent has no hold", async || {
+                let rows = holds_of_agents(&store, &[agent]).await.unwrap();
+                rows.is_empty().then_some(())
+            })
+            .await;
+        }
+    }
     registry.stop().await;
 }

@@ -80,6 +80,7 @@ mod policy_apply;
 mod policy_language;
 mod policy_pages;
 mod policy_rollouts;
+mod policy_switches;
 mod policy_trials;
 mod pressure;
 mod proof_check_leases;

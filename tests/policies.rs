@@ -24,7 +24,6 @@ use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::policies::access_decision::decide_access;
 use a2a_registry_core::policies::policy_cases::policies_test;
-use a2a_registry_core::policies::preview::policies_preview;
 use a2a_registry_core::policies::sets::{
     PolicySetQuery, policies_put, policies_show, policy_history,
 };
@@ -42,6 +41,7 @@ use crate::support::both_databases;
 use crate::support::cached_agent_check::agent_show_checked;
 use crate::support::database::Database;
 use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::policy_previews::policies_preview;
 use crate::support::seeded_rng::SeededRng;
 
 both_databases!(

@@ -4,7 +4,6 @@ use a2a_registry_api::{AgentPatch, GroupMembers, NewPolicies};
 use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::policies::preview::policies_preview;
 use a2a_registry_core::policies::sets::policies_put;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_domain::lifecycle::Visibility;
@@ -13,8 +12,12 @@ use a2a_registry_domain::role::Role;
 use crate::policies::{OPEN, caller, policies};
 use crate::support::both_databases;
 use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
+use crate::support::policy_previews::policies_preview;
 
-both_databases!(a_set_that_hides_every_agent_is_made_after_its_preview);
+both_databases!(
+    a_set_that_hides_every_agent_is_made_after_its_preview,
+    members_of_two_groups_are_compared_as_such
+);
 
 /// A set without a permit, or one that hides every agent from every caller, is not made by accident.
 async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
@@ -73,8 +76,9 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
     }
     // Members of the team find it, and nobody else need: it is not hidden from everybody.
     let another = caller(&registry, "another", Role::Admin).await;
+    caller(&registry, "rita", Role::Reader).await;
     let members = GroupMembers {
-        members: vec!["another".into()],
+        members: vec!["another".into(), "rita".into()],
     };
     for group in ["team", "closed"] {
         group_put(app, &registry.admin, group, &members, &any)
@@ -121,4 +125,45 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
     let signed_in = "forbid (principal == Account::\"anonymous\", action, resource);";
     let signed_in = policies(&[("open", OPEN), ("signed-in", signed_in)]);
     assert_eq!(make(&signed_in).await, Ok(5));
+}
+
+/// A group whose members are all in another group too is compared as these members are, and not as somebody who is in
+/// one of the two alone.
+async fn members_of_two_groups_are_compared_as_such(url: &str) {
+    let registry = InProcessRegistry::new(url).await;
+    let (app, admin, any) = (&registry.app, &registry.admin, IfMatch::default());
+    registry
+        .register_approved_card("one.agents-test.com", &card_bytes("One", "x"))
+        .await;
+    for name in ["rita", "tom"] {
+        caller(&registry, name, Role::Reader).await;
+    }
+    let set_group = async |group: &str, names: &[&str]| {
+        let members = GroupMembers {
+            members: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        group_put(app, admin, group, &members, &any).await.unwrap();
+    };
+    set_group("team", &["rita"]).await;
+    set_group("blocked", &["rita"]).await;
+    let new = policies(&[
+        (
+            "team",
+            "permit (principal in Group::\"team\", action, resource);",
+        ),
+        (
+            "blocked",
+            "forbid (principal in Group::\"blocked\", action, resource);",
+        ),
+    ]);
+    let refused = policies_put(app, admin, &new, &any).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::PreviewNeeded);
+    let preview = policies_preview(app, admin, &new).await.unwrap();
+    assert!(preview.hides_every_agent);
+    let mut changes = preview.changes.iter();
+    let both = changes.find(|change| change.caller == "groups blocked, team");
+    assert_eq!(both.map(|change| change.lost), Some(1));
+    // Whoever is only in the team finds it.
+    set_group("team", &["rita", "tom"]).await;
+    policies_put(app, admin, &new, &any).await.unwrap();
 }

@@ -10,7 +10,6 @@ use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::policies::policy_cases::policies_test;
 use a2a_registry_core::policies::policy_job::run_policy_job_once;
-use a2a_registry_core::policies::preview::policies_preview;
 use a2a_registry_core::policies::sets::{PolicySetQuery, policies_put, policies_show};
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_domain::role::Role;
@@ -25,6 +24,7 @@ use uuid::Uuid;
 use crate::policies::{OPEN, caller, policies, put_policies};
 use crate::support::both_databases;
 use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::policy_previews::policies_preview;
 
 both_databases!(
     the_documented_policies_pass_their_cases,

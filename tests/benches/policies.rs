@@ -322,7 +322,15 @@ fn decisions(policy_count: usize) {
     };
     let began = Instant::now();
     let rounds = 200;
-    for _ in 0..rounds {
+    for round in 0..rounds {
+        // Equal values would share a result.
+        let facts = AgentAttributes {
+            domain: format!("d{round}.example"),
+            tags: vec![format!("t{round}")],
+            provider: format!("p{round}"),
+            labels: vec![format!("l={round}")],
+            ..facts.clone()
+        };
         black_box(set.match_agent(Action::Discover, black_box(&facts)));
     }
     let evaluated = began.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);

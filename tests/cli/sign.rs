@@ -226,7 +226,14 @@ async fn warnings_are_printed_before_anything_is_sent() {
         "policy", "apply", folder, "--reason", "a test", "--wait", "--yes",
     ];
     assert_exit(&served.run_admin_command(&apply).await, 0, "");
-    speaks(&plain, &["may not be called by you: A policy forbids it"]).await;
+    speaks(
+        &plain,
+        &[
+            "may not be called by you: A policy forbids it",
+            "(decision ",
+        ],
+    )
+    .await;
     std::fs::remove_file(policies.path().join("closed.cedar")).unwrap();
     assert_exit(&served.run_admin_command(&apply).await, 0, "");
     speaks(&plain, &[]).await;

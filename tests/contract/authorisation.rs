@@ -339,7 +339,7 @@ impl TargetFactory<'_> {
             "hook_replay" => body = Some(json!({})),
             "saved_search_put" => body = Some(json!({"name": "mine", "query": "tag=travel"})),
             "collection_put" => body = Some(json!({"filter": "tag:travel"})),
-            "policies_put" | "policies_preview" | "policy_preview_start" => {
+            "policies_put" | "policy_preview_start" => {
                 body = Some(open_policies());
             }
             "policy_preview_show" | "policy_preview_cancel" => {

@@ -153,7 +153,6 @@ pub const TABLE: &[(&str, ExpectedResponses)] = &[
     ),
     // There is none with that id.
     ("decision_show", [Missing; CALLERS.len()]),
-    ("policies_preview", ADMINS),
     ("policy_preview_start", ADMINS),
     ("policy_preview_show", ADMINS),
     ("policy_preview_cancel", ADMINS),

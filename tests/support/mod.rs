@@ -24,6 +24,7 @@ pub mod mail_server;
 pub mod nginx;
 pub mod origin;
 pub mod page_snippet;
+pub mod policy_previews;
 pub mod polling;
 pub mod program;
 pub mod round_robin;

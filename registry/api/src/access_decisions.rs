@@ -69,7 +69,7 @@ pub struct PolicyNotice {
 }
 
 /// A decision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PolicyDecision {
     /// Id of the decision, by which its asker and auditors can look it up for 7 days.
     pub id: Uuid,

@@ -298,7 +298,7 @@ pub struct Waiting {
 /// Something that happened to an agent of the caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct News {
-    /// `approved`, `rejected` or `comment`.
+    /// `approved`, `rejected`, `comment`, or `hidden`: policies hide the agent from some callers.
     pub kind: String,
     /// Id of the agent.
     pub agent: Uuid,

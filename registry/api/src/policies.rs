@@ -283,7 +283,8 @@ pub struct AccessChange {
     /// `discover`, `invoke`, or `admit`: approved agents that are put on hold or released, and waiting cards that are
     /// approved or no longer approved.
     pub action: String,
-    /// `anonymous`, `anybody signed in`, `group NAME` or `account NAME`; `registrant` for `admit`.
+    /// `anonymous`, `anybody signed in`, `group NAME`, `groups NAME, NAME` for members of several, or `account NAME`;
+    /// `registrant` for `admit`.
     pub caller: String,
     /// Number of agents that are allowed and were not.
     pub gained: u64,

@@ -13,8 +13,8 @@ use a2a_registry_api::{
     HookReplayed, HookTest, LoginExchange, Lookup, Me, NewAccount, NewComment, NewEndpointVouch,
     NewGeneration, NewHook, NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch,
     NewSourceCredential, NewToken, NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults,
-    PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview, PreviewJob, RecordedDecision,
-    Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment, ReviewDecision,
+    PolicyCases, PolicyDecision, PolicyHistory, PreviewJob, RecordedDecision, Recrawl,
+    RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment, ReviewDecision,
     ReviewDetail, ReviewList, ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList,
     Similar, SourceCredentialView, TokenList, Transfer, Verification, VersionList, Vouch, Waiting,
     Waiver, WaiverList, WatchList,
@@ -149,7 +149,6 @@ calls! {
 
     policy_set([(&str, Option<u64>)]): Get "/v1/policies" => Policies;
     policy_history(PageArgs): Get "/v1/policies/history" => PolicyHistory;
-    preview_policies(NewPolicies): PostRead "/v1/policies:preview" => PolicyPreview;
     start_policy_preview(NewPolicies): PostRead "/v1/policies/previews" => PreviewJob;
     policy_preview_job[preview: &str]: Get "/v1/policies/previews/{preview}" => PreviewJob;
     cancel_policy_preview[preview: &str]: Delete "/v1/policies/previews/{preview}";

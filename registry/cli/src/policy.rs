@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use a2a_registry_api::{
-    DecisionRequest, DecisionSubject, NewPolicies, NewPolicy, Policies, PolicyDecision,
-    RecordedDecision,
+    DecisionRequest, DecisionSubject, NewPolicies, Policies, PolicyDecision, RecordedDecision,
 };
 use clap::{Args, Subcommand};
 
@@ -13,7 +12,7 @@ use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
 use super::policy_apply::{ApplyPoliciesArgs, PolicyApplyOptions, apply_policies};
-use super::policy_files::read_policies;
+use super::policy_files::{custom_policies, read_policies};
 use super::{policy_checks, terminal};
 
 /// Subcommands of `policy`.
@@ -112,14 +111,9 @@ pub async fn run_policy(
             reason,
             options,
         } => {
-            let earlier = client.fetch_policy_set(Some(*number)).await?.value.policies;
-            let earlier = earlier.into_iter().filter(|policy| !policy.shipped);
-            let policies = earlier.map(|policy| NewPolicy {
-                id: policy.id,
-                text: policy.text,
-            });
+            let earlier = client.fetch_policy_set(Some(*number)).await?.value;
             let new = NewPolicies {
-                policies: policies.collect(),
+                policies: custom_policies(earlier).collect(),
                 reason: reason.clone(),
                 ..NewPolicies::default()
             };

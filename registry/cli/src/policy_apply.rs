@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use a2a_registry_api::{NewPolicies, Policies, PoliciesAccepted, PolicyPreview, PolicyReplica};
-use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_api::{
+    NewPolicies, Policies, PoliciesAccepted, PolicyChange, PolicyPreview, PolicyReplica,
+};
 use clap::Args;
 use serde_json::json;
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use super::client_error::ClientError;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::confirm::confirm_consequence;
 use super::console::Console;
-use super::policy_files::{PolicySetChange, compare_policies};
+use super::policy_files::{compare_policies, custom_policies, policy_texts};
 use super::policy_preview::make_policy_preview;
 use super::terminal;
 
@@ -64,16 +65,17 @@ pub async fn apply_policies(
     console: &Console,
 ) -> CommandResult {
     let current = client.fetch_policy_set(None).await?.value;
-    let changes = compare_policies(&current, &new.policies);
+    let number_before = current.number;
+    let before = policy_texts(custom_policies(current));
+    let changes = compare_policies(&before, &policy_texts(new.policies.iter().cloned()));
     if changes.is_empty() || dry_run {
-        let document = json!({"number": current.number, "changes": changes});
+        let document = json!({"number": number_before, "changes": changes});
         console.print_result(&document, || {
             print_policy_changes(&changes, console)?;
             match changes.is_empty() {
-                true => console.print_line(&format!(
-                    "set {} already has these policies",
-                    current.number
-                )),
+                true => {
+                    console.print_line(&format!("set {number_before} already has these policies"))
+                }
                 false => Ok(()),
             }
         })?;
@@ -88,8 +90,7 @@ pub async fn apply_policies(
         .filter(|change| change.what == "remove")
         .map(|change| change.id.as_str())
         .collect();
-    let accepted =
-        submit_policy_set(new, current.number, &removed_ids, options.yes, client).await?;
+    let accepted = submit_policy_set(new, number_before, &removed_ids, options.yes, client).await?;
     for warning in &accepted.warnings {
         terminal::eprint_note(&format!("warning: {warning}"));
     }
@@ -110,10 +111,7 @@ pub async fn apply_policies(
     })
 }
 
-fn print_policy_changes(
-    changes: &[PolicySetChange],
-    console: &Console,
-) -> Result<(), CommandError> {
+fn print_policy_changes(changes: &[PolicyChange], console: &Console) -> Result<(), CommandError> {
     for change in changes {
         console.print_line(&format!("{} {}", change.what, change.id))?;
     }
@@ -152,8 +150,7 @@ async fn submit_policy_set(
         &rollback_hint,
         yes,
     )?;
-    // A registry of an earlier version needs no preview.
-    new.preview = Some(preview.token).filter(|token| !token.is_empty());
+    new.preview = Some(preview.token);
     let accepted = client.put_policy_set(&new, base_number).await;
     accepted
         .map(|accepted| accepted.value)
@@ -217,28 +214,8 @@ fn policy_submit_error(error: ClientError, base_number: u64) -> CommandError {
     }
 }
 
-/// The running processes that do not have this set in force yet, or a later one. A registry of an earlier version lists
-/// none, so that only the process that responds counts.
-fn waiting_replicas(shown: &Policies, number: u64) -> Vec<PolicyReplica> {
-    let answering = PolicyReplica {
-        process: uuid::Uuid::nil(),
-        in_force: shown.in_force,
-        evaluated: 0,
-        agents: 0,
-        seen_at: Timestamp(0),
-    };
-    let replicas = match shown.replicas.is_empty() {
-        true => vec![answering],
-        false => shown.replicas.clone(),
-    };
-    let waiting = replicas.into_iter();
-    waiting
-        .filter(|replica| replica.in_force < number)
-        .collect()
-}
-
 /// The state of the processes that do not have a set in force yet, in words.
-fn describe_waiting_replicas(shown: &Policies, waiting: &[PolicyReplica]) -> String {
+fn describe_waiting_replicas(shown: &Policies, waiting: &[&PolicyReplica]) -> String {
     let oldest = waiting.iter().map(|replica| replica.in_force).min();
     let oldest = oldest.unwrap_or(shown.in_force);
     let mut text = match shown.replicas.len() {
@@ -270,7 +247,10 @@ pub async fn await_policies_in_force(
     loop {
         let last_error = match client.fetch_policy_set(None).await {
             Ok(shown) => {
-                let waiting = waiting_replicas(&shown.value, number);
+                let replicas = shown.value.replicas.iter();
+                let waiting: Vec<_> = replicas
+                    .filter(|replica| replica.in_force < number)
+                    .collect();
                 if waiting.is_empty() {
                     return Ok(shown.value.in_force);
                 }

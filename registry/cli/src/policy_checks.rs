@@ -1,11 +1,9 @@
 //! `policy diff`, `preview`, `test`, `dry-run` and `template`: reading and testing policies before they are in force.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use a2a_registry_api::{
-    AccessChange, DryRun, NewPolicies, NewPolicy, PolicyCase, PolicyCaseResult, PolicyCases,
-    PolicyPreview,
+    AccessChange, DryRun, NewPolicies, PolicyCase, PolicyCaseResult, PolicyCases, PolicyPreview,
 };
 use a2a_registry_policy::TEMPLATES;
 use clap::Args;
@@ -15,7 +13,9 @@ use serde_json::json;
 use super::client::Client;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::policy_files::read_policies;
+use super::policy_files::{
+    PolicyTexts, custom_policies, differing_policies, policy_texts, read_policies,
+};
 use super::policy_preview::make_policy_preview;
 use super::{table, terminal};
 
@@ -49,9 +49,6 @@ pub struct PolicyTestArgs {
     policies: Vec<PathBuf>,
 }
 
-/// Texts of policies by their identifiers.
-type PolicyTexts = BTreeMap<String, String>;
-
 pub async fn diff_policies(
     arguments: &PolicyDiffArgs,
     client: &Client,
@@ -60,31 +57,23 @@ pub async fn diff_policies(
     let before = fetch_policy_texts(arguments.from, client).await?;
     let after = match arguments.files.is_empty() {
         true => fetch_policy_texts(arguments.to, client).await?,
-        false => to_policy_texts(read_policies(&arguments.files)?),
+        false => policy_texts(read_policies(&arguments.files)?),
     };
-    let mut ids: Vec<&String> = before.keys().chain(after.keys()).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let mut differences = Vec::new();
-    for id in ids {
-        let (old, new) = (before.get(id), after.get(id));
-        if old == new {
-            continue;
-        }
-        let lines = |text: Option<&String>| text.map_or_else(String::new, Clone::clone);
-        differences.push((id, lines(old), lines(new)));
-    }
+    let differences = differing_policies(&before, &after);
     let differing: Vec<_> = differences
         .iter()
-        .map(|(id, old, new)| json!({"id": id, "before": old, "after": new}))
+        .map(|(id, old, new)| {
+            let (old, new) = (old.as_deref(), new.as_deref());
+            json!({"id": id, "before": old.unwrap_or_default(), "after": new.unwrap_or_default()})
+        })
         .collect();
     console.print_result(&json!({ "policies": differing }), || {
         for (id, old, new) in &differences {
             console.print_line(&format!("# {id}"))?;
-            for line in old.lines().filter(|_| old != new) {
+            for line in old.as_deref().unwrap_or_default().lines() {
                 console.print_line(&format!("- {}", terminal::escape_line(line)))?;
             }
-            for line in new.lines() {
+            for line in new.as_deref().unwrap_or_default().lines() {
                 console.print_line(&format!("+ {}", terminal::escape_line(line)))?;
             }
         }
@@ -97,14 +86,8 @@ async fn fetch_policy_texts(
     number: Option<u64>,
     client: &Client,
 ) -> Result<PolicyTexts, CommandError> {
-    let policies = client.fetch_policy_set(number).await?.value.policies;
-    let written = policies.into_iter().filter(|policy| !policy.shipped);
-    Ok(written.map(|policy| (policy.id, policy.text)).collect())
-}
-
-fn to_policy_texts(policies: Vec<NewPolicy>) -> PolicyTexts {
-    let policies = policies.into_iter();
-    policies.map(|policy| (policy.id, policy.text)).collect()
+    let set = client.fetch_policy_set(number).await?.value;
+    Ok(policy_texts(custom_policies(set)))
 }
 
 pub async fn preview_policies(

@@ -1,52 +1,62 @@
 //! Policies in files, and their differences from a set.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use a2a_registry_api::limits::MAX_POLICY_TEXT_BYTES;
-use a2a_registry_api::{NewPolicy, Policies};
+use a2a_registry_api::{NewPolicy, Policies, PolicyChange};
 
 use super::command_error::CommandError;
 
 /// File extension of policies.
 const POLICY_EXTENSION: &str = "cedar";
 
-/// Policy that would be added to a set, changed or removed.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct PolicySetChange {
-    /// `add`, `change` or `remove`.
-    pub what: &'static str,
-    pub id: String,
+/// Texts of policies by their identifiers.
+pub type PolicyTexts = BTreeMap<String, String>;
+
+/// The policies of a set that were written for it.
+pub fn custom_policies(set: Policies) -> impl Iterator<Item = NewPolicy> {
+    let custom = set.policies.into_iter().filter(|policy| !policy.shipped);
+    custom.map(|policy| NewPolicy {
+        id: policy.id,
+        text: policy.text,
+    })
 }
 
-/// Differences in the order of the identifiers, without built-in policies. Another order of the same policies is not a
-/// change.
-pub fn compare_policies(before: &Policies, after: &[NewPolicy]) -> Vec<PolicySetChange> {
-    let old: BTreeMap<&str, &str> = before
-        .policies
-        .iter()
-        .filter(|policy| !policy.shipped)
-        .map(|policy| (policy.id.as_str(), policy.text.as_str()))
-        .collect();
-    let new: BTreeMap<&str, &str> = after
-        .iter()
-        .map(|policy| (policy.id.as_str(), policy.text.as_str()))
-        .collect();
-    let mut ids: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
-    ids.sort_unstable();
-    ids.dedup();
-    ids.into_iter()
-        .filter_map(|id| {
-            let what = match (old.get(id), new.get(id)) {
+pub fn policy_texts(policies: impl IntoIterator<Item = NewPolicy>) -> PolicyTexts {
+    let policies = policies.into_iter();
+    policies.map(|policy| (policy.id, policy.text)).collect()
+}
+
+/// The policies that differ, in the order of their identifiers, each with its text before and after. Another order of
+/// the same policies is not a difference.
+pub fn differing_policies(
+    before: &PolicyTexts,
+    after: &PolicyTexts,
+) -> Vec<(String, Option<String>, Option<String>)> {
+    let ids: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differing = ids
+        .into_iter()
+        .filter(|id| before.get(*id) != after.get(*id));
+    differing
+        .map(|id| (id.clone(), before.get(id).cloned(), after.get(id).cloned()))
+        .collect()
+}
+
+/// What would be done to the policies that differ.
+pub fn compare_policies(before: &PolicyTexts, after: &PolicyTexts) -> Vec<PolicyChange> {
+    let differing = differing_policies(before, after).into_iter();
+    differing
+        .map(|(id, old, new)| {
+            let what = match (old, new) {
                 (None, _) => "add",
                 (_, None) => "remove",
-                (Some(old), Some(new)) if old != new => "change",
-                _ => return None,
+                _ => "change",
             };
-            Some(PolicySetChange {
-                what,
-                id: id.to_owned(),
-            })
+            PolicyChange {
+                id,
+                what: what.to_owned(),
+            }
         })
         .collect()
 }

@@ -20,14 +20,7 @@ pub async fn make_policy_preview(
     new: &NewPolicies,
     client: &Client,
 ) -> Result<PolicyPreview, CommandError> {
-    let job = match client.start_policy_preview(new).await {
-        Ok(job) => job.value,
-        // A registry of an earlier version makes a preview while the request waits.
-        Err(error) if matches!(error.status(), Some(404 | 405)) => {
-            return Ok(client.preview_policies(new).await?.value);
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let job = client.start_policy_preview(new).await?.value;
     let id = job.id.to_string();
     tokio::select! {
         preview = await_policy_preview(job, client) => preview,

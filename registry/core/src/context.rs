@@ -28,7 +28,6 @@ use crate::process_state::delivery_counts::DeliveryCounts;
 use crate::process_state::dry_runs::DryRunCounters;
 use crate::process_state::federation::FederationState;
 use crate::process_state::health_state::{LastDatabaseContact, LastDiskCheck, LastWriteCheck};
-use crate::process_state::hidden_agents::HiddenAgentQueue;
 use crate::process_state::lint_pool::LintPool;
 use crate::process_state::pending_decisions::PendingDecisions;
 use crate::process_state::refusal_counters::CredentialRefusalCounters;
@@ -64,7 +63,6 @@ pub struct AppContext {
     pub dry_runs: DryRunCounters,
     pub pending_decisions: PendingDecisions,
     pub decision_callers: DecisionCallers,
-    pub hidden_agents: HiddenAgentQueue,
     pub federation: FederationState,
     pub semantic_search: SemanticSearchState,
     pub self_agent: SelfAgentState,

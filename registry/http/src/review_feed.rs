@@ -150,6 +150,7 @@ fn news_atom_entry(registry: &str, news: &News, domains: &HashMap<Uuid, String>)
     let what = match news.kind.as_str() {
         "approved" => "Approved",
         "rejected" => "Rejected",
+        "hidden" => "Hidden from some callers",
         _ => "Comment",
     };
     let domain = domains.get(&news.agent).map_or("", String::as_str);

@@ -1,6 +1,6 @@
 //! Agent attributes: the resource of a policy decision.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use a2a_registry_domain::facet::Facet;
 use a2a_registry_domain::trust::TrustLevel;
@@ -93,25 +93,8 @@ impl AgentAttributes {
         TrustLevel::ALL.get(level).copied()
     }
 
-    /// Converts the agent to Cedar entities, its own first; `collections` are those that contain it.
+    /// Converts the agent with these attributes to Cedar entities, its own first.
     pub(crate) fn to_entities(
-        &self,
-        collections: &[String],
-    ) -> Result<(EntityUid, Vec<Entity>), String> {
-        self.to_entities_with_values(attribute_values(self, collections))
-    }
-
-    /// The same with some attributes only, for policies that use no others.
-    pub(crate) fn to_entities_with_attributes(
-        &self,
-        mut values: Vec<(&'static str, AttributeValue<'_>)>,
-        names: &BTreeSet<String>,
-    ) -> Result<(EntityUid, Vec<Entity>), String> {
-        values.retain(|(name, _)| names.contains(*name));
-        self.to_entities_with_values(values)
-    }
-
-    pub(crate) fn to_entities_with_values(
         &self,
         values: Vec<(&'static str, AttributeValue<'_>)>,
     ) -> Result<(EntityUid, Vec<Entity>), String> {
@@ -273,7 +256,8 @@ mod tests {
             domain: "agents.example.com".to_owned(),
             ..AgentAttributes::default()
         };
-        let (_, entities) = facts.to_entities(&[]).unwrap();
+        let values = attribute_values(&facts, &[]);
+        let (_, entities) = facts.to_entities(values).unwrap();
         let checked = Entities::from_entities(entities, Some(&schema));
         assert!(checked.is_ok(), "{checked:?}");
     }

@@ -1,4 +1,4 @@
-//! Batch evaluation: some policies of a set, evaluated for many agents.
+//! Evaluation of policies about one action for many agents.
 //!
 //! Policies that read the same attributes form a group, and agents with equal values of these share its result. Only
 //! attributes that a group reads are converted for Cedar.
@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cedar_policy::{PolicyId, PolicySet as CedarSet};
+use cedar_policy::{Entities, PolicyId, PolicySet as CedarSet, Request};
 
 use crate::action::Action;
 use crate::agent_attributes::{
@@ -19,8 +19,9 @@ use crate::policy_set::{PolicySet, cedar_request_with_entities, match_probes};
 
 /// Maximum number of results that a group keeps; further agents are evaluated one by one.
 const MAX_SHARED_RESULTS: usize = 4_096;
-/// Maximum number of results that all groups keep together: cards of hostile publishers have ever different values.
-const MAX_RESULTS: usize = 65_536;
+/// Maximum number of results that all groups keep together, at most 11 MB: cards of hostile publishers have ever
+/// different values.
+const MAX_RESULTS: usize = 16_384;
 /// Maximum size of the values for which a result is kept: longer ones are seldom equal.
 const MAX_KEY_BYTES: usize = 512;
 
@@ -28,11 +29,10 @@ const MAX_KEY_BYTES: usize = 512;
 #[derive(Debug)]
 pub struct BatchEvaluator {
     action: Action,
-    membership: Option<Arc<dyn CollectionMembership>>,
     /// Policies that match every agent.
     unconditional: BTreeSet<u16>,
     /// Policies that cannot be evaluated on their own.
-    refused: BTreeSet<u16>,
+    pub(crate) refused: BTreeSet<u16>,
     groups: Vec<AttributeGroup>,
     /// The attributes that any of the policies reads; `None` if the identity of an agent may decide too.
     read_attributes: Option<BTreeSet<String>>,
@@ -83,16 +83,24 @@ impl PolicySet {
             let policies = policies.filter(|(index, policy)| {
                 policy.mode != PolicyMode::Off && indices.contains(index)
             });
-            BatchEvaluator::new(action, policies, self.membership())
+            BatchEvaluator::new(action, policies)
         })
+    }
+
+    /// The policies of an evaluator of this set that match an agent. Attributes that none of them reads may be missing.
+    pub fn match_agent_in_batch(
+        &self,
+        evaluator: &BatchEvaluator,
+        agent: &AgentAttributes,
+    ) -> PolicyMatches {
+        evaluator.evaluate(agent, self.membership())
     }
 }
 
 impl BatchEvaluator {
-    fn new<'a>(
+    pub(crate) fn new<'a>(
         action: Action,
         policies: impl Iterator<Item = (u16, &'a Policy)>,
-        membership: Option<Arc<dyn CollectionMembership>>,
     ) -> Self {
         let (mut unconditional, mut refused) = (BTreeSet::new(), BTreeSet::new());
         let mut probes_by_attributes: BTreeMap<&Option<BTreeSet<String>>, CedarSet> =
@@ -138,7 +146,6 @@ impl BatchEvaluator {
             .collect();
         Self {
             action,
-            membership,
             unconditional,
             refused,
             groups,
@@ -152,13 +159,36 @@ impl BatchEvaluator {
         read.is_some_and(|read| read.iter().all(|name| names.contains(&name.as_str())))
     }
 
-    /// The policies that match an agent. Attributes that none of them reads may be missing.
-    pub fn evaluate(&self, agent: &AgentAttributes) -> PolicyMatches {
-        let mut matches = PolicyMatches {
+    fn matches_without_conditions(&self) -> PolicyMatches {
+        PolicyMatches {
             matching: self.unconditional.clone(),
             failed: self.refused.clone(),
-        };
-        let collections = self.collections_containing(agent);
+        }
+    }
+
+    /// The policies that match the resource of a request; all that have conditions fail without one.
+    pub(crate) fn match_request(&self, request: Option<&(Request, Entities)>) -> PolicyMatches {
+        let mut matches = self.matches_without_conditions();
+        for group in &self.groups {
+            matches.extend(&match_probes(&group.probes, request));
+        }
+        matches
+    }
+
+    pub(crate) fn evaluate(
+        &self,
+        agent: &AgentAttributes,
+        membership: Option<&dyn CollectionMembership>,
+    ) -> PolicyMatches {
+        let mut matches = self.matches_without_conditions();
+        if self.groups.is_empty() {
+            return matches;
+        }
+        let read = self.read_attributes.as_ref();
+        let membership =
+            membership.filter(|_| read.is_none_or(|read| read.contains("collections")));
+        let collections = membership.map(|all| all.collections_containing(agent));
+        let collections = collections.unwrap_or_default();
         let values = attribute_values(agent, &collections);
         let mut asked = None;
         for group in &self.groups {
@@ -175,30 +205,21 @@ impl BatchEvaluator {
                     found
                 }
             };
-            matches.matching.extend(&found.matching);
-            matches.failed.extend(&found.failed);
+            matches.extend(&found);
         }
         matches
-    }
-
-    fn collections_containing(&self, agent: &AgentAttributes) -> Vec<String> {
-        let read = self.read_attributes.as_ref();
-        let is_read = read.is_none_or(|read| read.contains("collections"));
-        let membership = self.membership.as_ref().filter(|_| is_read);
-        membership.map_or_else(Vec::new, |all| all.collections_containing(agent))
     }
 
     fn cedar_request(
         &self,
         agent: &AgentAttributes,
         values: &[(&'static str, AttributeValue<'_>)],
-    ) -> Result<(cedar_policy::Request, cedar_policy::Entities), String> {
-        let values = values.to_vec();
-        let resource = match &self.read_attributes {
-            Some(names) => agent.to_entities_with_attributes(values, names),
-            None => agent.to_entities_with_values(values),
-        };
-        cedar_request_with_entities(self.action, resource?)
+    ) -> Result<(Request, Entities), String> {
+        let mut values = values.to_vec();
+        if let Some(names) = &self.read_attributes {
+            values.retain(|(name, _)| names.contains(*name));
+        }
+        cedar_request_with_entities(self.action, agent.to_entities(values)?)
     }
 }
 
@@ -299,7 +320,8 @@ mod tests {
                 let mut alone = set.match_agent(Action::Discover, &agent);
                 alone.matching.retain(|index| indices.contains(index));
                 alone.failed.retain(|index| indices.contains(index));
-                assert_eq!(batch.evaluate(&agent), alone, "{indices:?} {agent:?}");
+                let matches = set.match_agent_in_batch(&batch, &agent);
+                assert_eq!(matches, alone, "{indices:?} {agent:?}");
             }
         }
     }
@@ -312,16 +334,17 @@ mod tests {
             .unwrap();
         assert!(batch.reads_only(&["tags", "has_error"]) && !batch.reads_only(&["tags"]));
         for agent in agents() {
-            batch.evaluate(&agent);
+            set.match_agent_in_batch(&batch, &agent);
         }
         let kept = || batch.groups[0].results.lock().unwrap().len();
         assert_eq!(kept(), 8);
         for number in 0..=MAX_SHARED_RESULTS {
             let tags = vec![number.to_string()];
-            batch.evaluate(&AgentAttributes {
+            let agent = AgentAttributes {
                 tags,
                 ..AgentAttributes::default()
-            });
+            };
+            set.match_agent_in_batch(&batch, &agent);
         }
         assert_eq!(kept(), MAX_SHARED_RESULTS);
         // The identity of an agent shares nothing.

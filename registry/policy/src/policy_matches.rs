@@ -14,6 +14,11 @@ pub struct PolicyMatches {
 }
 
 impl PolicyMatches {
+    pub(crate) fn extend(&mut self, other: &Self) {
+        self.matching.extend(&other.matching);
+        self.failed.extend(&other.failed);
+    }
+
     /// Removes the waived policies, given by index.
     pub fn remove_waived(&mut self, waived: &BTreeSet<u16>) {
         self.matching.retain(|place| !waived.contains(place));

@@ -12,6 +12,7 @@ use cedar_policy::{
 use crate::action::Action;
 use crate::agent_age::AgeThreshold;
 use crate::agent_attributes::{AgentAttributes, CollectionMembership, domain_entities};
+use crate::batch_evaluation::BatchEvaluator;
 use crate::nesting_limit::{PolicyTextSize, is_nested_too_deeply, run_with_large_stack};
 use crate::policy::{Effect, Policy, PolicyMode, PolicyText, entity_uid};
 use crate::policy_error::PolicyError;
@@ -44,18 +45,10 @@ pub struct PolicySet {
 #[derive(Debug)]
 struct CompiledPolicies {
     policies: Vec<Policy>,
-    by_action: HashMap<Action, ActionPolicies>,
+    by_action: HashMap<Action, BatchEvaluator>,
     /// Actions with dry-run policies.
     dry_run_actions: Vec<Action>,
     age_thresholds: BTreeSet<AgeThreshold>,
-}
-
-/// The policies about one action, each as a permit for everybody under its index in the set.
-#[derive(Debug, Default)]
-struct ActionPolicies {
-    match_probes: CedarSet,
-    /// Policies that match every resource.
-    unconditional: BTreeSet<u16>,
 }
 
 impl PolicySet {
@@ -117,7 +110,7 @@ impl PolicySet {
         }
         let mut by_action = HashMap::new();
         for action in Action::ALL {
-            by_action.insert(action, ActionPolicies::compile(action, &policies)?);
+            by_action.insert(action, prepare_evaluation(action, &policies)?);
         }
         let is_tried = |action: &Action| {
             let mut policies = policies.iter();
@@ -151,17 +144,8 @@ impl PolicySet {
         }
     }
 
-    pub(crate) fn membership(&self) -> Option<Arc<dyn CollectionMembership>> {
-        self.membership.clone()
-    }
-
-    /// This set, with the collections of another one.
-    #[must_use]
-    pub fn with_collections_of(self, other: &Self) -> Self {
-        match other.membership.clone() {
-            Some(collections) => self.with_collections(collections),
-            None => self,
-        }
+    pub(crate) fn membership(&self) -> Option<&dyn CollectionMembership> {
+        self.membership.as_deref()
     }
 
     pub fn uses_collections(&self) -> bool {
@@ -236,37 +220,20 @@ impl PolicySet {
     }
 
     pub fn match_agent(&self, action: Action, agent: &AgentAttributes) -> PolicyMatches {
-        self.match_resource(action, || {
-            let asked = self.membership.as_ref();
-            let holding = asked.map(|collections| collections.collections_containing(agent));
-            agent.to_entities(&holding.unwrap_or_default())
+        let policies = self.compiled.by_action.get(&action);
+        policies.map_or_else(PolicyMatches::default, |policies| {
+            self.match_agent_in_batch(policies, agent)
         })
     }
 
     pub fn match_domain(&self, name: &str) -> PolicyMatches {
-        self.match_resource(Action::Register, || domain_entities(name))
-    }
-
-    fn match_resource(
-        &self,
-        action: Action,
-        resource: impl FnOnce() -> Result<(EntityUid, Vec<Entity>), String>,
-    ) -> PolicyMatches {
-        let Some(policies) = self.compiled.by_action.get(&action) else {
-            return PolicyMatches::default();
-        };
-        let mut matches = PolicyMatches {
-            matching: policies.unconditional.clone(),
-            failed: BTreeSet::new(),
-        };
-        if policies.match_probes.is_empty() {
-            return matches;
-        }
-        let asked = resource().and_then(|resource| cedar_request_with_entities(action, resource));
-        let found = match_probes(&policies.match_probes, asked.as_ref().ok());
-        matches.matching.extend(found.matching);
-        matches.failed.extend(found.failed);
-        matches
+        let action = Action::Register;
+        let request = domain_entities(name)
+            .and_then(|resource| cedar_request_with_entities(action, resource));
+        let policies = self.compiled.by_action.get(&action);
+        policies.map_or_else(PolicyMatches::default, |policies| {
+            policies.match_request(request.as_ref().ok())
+        })
     }
 }
 
@@ -296,30 +263,25 @@ pub(crate) fn match_probes(
     }
 }
 
-impl ActionPolicies {
-    fn compile(action: Action, policies: &[Policy]) -> Result<Self, Vec<PolicyError>> {
-        let mut compiled = Self::default();
-        for (index, policy) in (0_u16..).zip(policies) {
-            if policy.mode == PolicyMode::Off || !policy.actions.contains(&action) {
-                continue;
-            }
-            if !policy.is_conditional {
-                compiled.unconditional.insert(index);
-                continue;
-            }
-            let question = policy.match_probe.as_ref();
-            let question = question.map(|one| one.new_id(PolicyId::new(index.to_string())));
-            let added = question.map(|question| compiled.match_probes.add(question).is_ok());
-            if added != Some(true) {
-                let message = "this policy cannot be evaluated on its own";
-                return Err(vec![PolicyError::at_start(
-                    &policy.id,
-                    &policy.text,
-                    message,
-                )]);
-            }
+fn prepare_evaluation(
+    action: Action,
+    policies: &[Policy],
+) -> Result<BatchEvaluator, Vec<PolicyError>> {
+    let active = (0_u16..)
+        .zip(policies)
+        .filter(|(_, policy)| policy.mode != PolicyMode::Off && policy.actions.contains(&action));
+    let evaluator = BatchEvaluator::new(action, active);
+    let mut refused = evaluator.refused.iter();
+    match refused.find_map(|index| policies.get(usize::from(*index))) {
+        Some(policy) => {
+            let message = "this policy cannot be evaluated on its own";
+            Err(vec![PolicyError::at_start(
+                &policy.id,
+                &policy.text,
+                message,
+            )])
         }
-        Ok(compiled)
+        None => Ok(evaluator),
     }
 }
 

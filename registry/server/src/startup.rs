@@ -29,7 +29,6 @@ use a2a_registry_core::process_state::federation::FederationState;
 use a2a_registry_core::process_state::health_state::{
     LastDatabaseContact, LastDiskCheck, LastWriteCheck,
 };
-use a2a_registry_core::process_state::hidden_agents::HiddenAgentQueue;
 use a2a_registry_core::process_state::lint_pool::LintPool;
 use a2a_registry_core::process_state::outage::CrawlOutage;
 use a2a_registry_core::process_state::pending_decisions::PendingDecisions;
@@ -165,7 +164,6 @@ pub(crate) async fn assemble_context(
         dry_runs: DryRunCounters::default(),
         pending_decisions: PendingDecisions::default(),
         decision_callers: DecisionCallers::default(),
-        hidden_agents: HiddenAgentQueue::default(),
         federation: FederationState::default(),
         semantic_search: SemanticSearchState::new(Duration::from_millis(
             config.search.embed_timeout,

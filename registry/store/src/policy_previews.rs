@@ -17,15 +17,15 @@ pub async fn policy_preview_by_id(
         .await?)
 }
 
-/// The newest preview of this subject that was requested since this time.
+/// The newest preview whose subject begins like this and that was requested since this time.
 pub async fn newest_policy_preview(
     db: &impl Executor,
-    subject: &str,
+    subject_start: &str,
     made_since: i64,
 ) -> Result<Option<policy_preview::Model>, StoreError> {
     Ok(policy_preview::Entity::find()
         .filter(policy_preview::Column::MadeAt.gte(made_since))
-        .filter(policy_preview::Column::Subject.eq(subject))
+        .filter(policy_preview::Column::Subject.starts_with(subject_start))
         .order_by_desc(policy_preview::Column::MadeAt)
         .limit(1)
         .one(db.connection())

@@ -139,11 +139,6 @@ const BEYOND: &[(&str, &str, &str)] = &[
         "whether it is a policy that the schema allows",
     ),
     (
-        "policies_preview",
-        "/policies/*/text",
-        "whether it is a policy that the schema allows",
-    ),
-    (
         "policy_preview_start",
         "/policies/*/text",
         "whether it is a policy that the schema allows",

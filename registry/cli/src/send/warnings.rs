@@ -76,7 +76,10 @@ async fn forbidden_call_warning(agent: &Agent, client: &Client, has_shell: bool)
             let reason = reply.value.reason.unwrap_or_default();
             let reason =
                 terminal::escape_and_truncate(reason.trim_end_matches('.'), MAX_REASON_CHARS);
-            Some(format!("may not be called by you: {reason}"))
+            let id = reply.value.id;
+            Some(format!(
+                "may not be called by you: {reason} (decision {id})"
+            ))
         }
         Err(error) => Some(format!(
             "could not be checked against the policies: {}",

@@ -3,9 +3,8 @@
 
 use a2a_registry_domain::role::{Roles, Scopes};
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_policy::Principal;
 use a2a_registry_store::entity::{account, account_group, session, token};
-use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
+use a2a_registry_store::groups;
 use a2a_registry_store::{accounts, feeds, sessions};
 use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
@@ -15,6 +14,7 @@ use crate::accounts::identity::resolve_subject_account;
 use crate::context::AppContext;
 use crate::error::{AppError, CredentialRefusal, Result};
 use crate::providers::TokenSubject;
+use crate::visibility::audience::policy_group_name;
 use crate::visibility::caller::{Caller, CallerAccount, Credential};
 
 /// Authenticates a caller by the secret of a token, or by an access token of an identity provider.
@@ -148,11 +148,10 @@ fn sorted_group_ids(groups: &[(Uuid, account_group::Model)]) -> Vec<Uuid> {
 
 /// Groups as policies name them: groups with the same name but different origins are different.
 pub fn policy_group_names(groups: &[(Uuid, account_group::Model)]) -> Vec<String> {
-    let named = groups.iter().map(|(_, group)| {
-        let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
-        Principal::format_group_id(issuer, &group.name)
-    });
-    named.collect()
+    groups
+        .iter()
+        .map(|(_, group)| policy_group_name(group))
+        .collect()
 }
 
 /// Authenticates the reader of a feed by its secret; `None` if the secret is unknown or the account is disabled or

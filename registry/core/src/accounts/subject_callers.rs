@@ -1,35 +1,45 @@
 //! Callers about whom others ask: accounts, members of groups, and the holders of a provider's access tokens. Reading
 //! them changes nothing at any account.
 
+use std::sync::Arc;
+
 use a2a_registry_domain::role::{Role, Roles};
 use a2a_registry_policy::{ANONYMOUS_ACCOUNT, Principal};
 use a2a_registry_store::entity::{account, account_group, identity};
-use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
+use a2a_registry_store::groups;
 use a2a_registry_store::{Executor, accounts, identities};
 use uuid::Uuid;
 
 use crate::accounts::authentication::{account_suspended_since, policy_group_names};
 use crate::context::AppContext;
 use crate::error::Result;
+use crate::process_state::decision_callers::KnownCallers;
 use crate::providers::{AccountGrant, TokenSubject};
+use crate::visibility::audience::find_group_by_name;
 use crate::visibility::caller::{Caller, CallerAccount, Credential};
 
 /// Accounts that are read at once.
 const ACCOUNTS_PER_READ: u64 = 500;
+/// Maximum number of accounts that are kept in memory, to tell from whom policies hide agents.
+const MAX_KNOWN_ACCOUNTS: usize = 10_000;
 
 /// A caller, or why nobody acts as the subject, in a sentence.
 pub type SubjectCaller = std::result::Result<Caller, String>;
 
-/// Accounts as callers.
-#[derive(Debug, Default)]
-pub struct KnownCallers {
-    pub callers: Vec<Caller>,
-    /// Whether there are more.
-    pub truncated: bool,
+/// The newest accounts that may act, from memory while nothing about callers changes.
+pub async fn load_known_callers(context: &AppContext) -> Result<Arc<KnownCallers>> {
+    let cache = &context.decision_callers;
+    // Read before the rows, so that a change in between is detected later.
+    let generation = cache.generation();
+    if let Some(known) = cache.known.get(generation) {
+        return Ok(known);
+    }
+    let known = Arc::new(read_known_callers(&context.store).await?);
+    cache.known.set(generation, Arc::clone(&known));
+    Ok(known)
 }
 
-/// Loads the newest accounts that may act, at most this many.
-pub async fn load_known_callers(db: &impl Executor, max_accounts: usize) -> Result<KnownCallers> {
+async fn read_known_callers(db: &impl Executor) -> Result<KnownCallers> {
     let mut known = KnownCallers::default();
     let mut before = None;
     loop {
@@ -41,7 +51,7 @@ pub async fn load_known_callers(db: &impl Executor, max_accounts: usize) -> Resu
         let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
         let memberships = groups::groups_by_account(db, &ids).await?;
         for row in rows.into_iter().filter(account::Model::is_account_active) {
-            if known.callers.len() >= max_accounts {
+            if known.callers.len() >= MAX_KNOWN_ACCOUNTS {
                 known.truncated = true;
                 return Ok(known);
             }
@@ -105,19 +115,20 @@ async fn caller_from_account(
 pub async fn load_group_caller(db: &impl Executor, names: &[String]) -> Result<Caller> {
     let mut ids = Vec::new();
     for name in names {
-        let (origin, short_name) = name
-            .split_once('#')
-            .unwrap_or((ADMIN_ORIGIN, name.as_str()));
-        let group = groups::group_by_name(db, origin, short_name).await?;
-        ids.extend(group.map(|group| group.id));
+        ids.extend(find_group_by_name(db, name).await?.map(|group| group.id));
     }
+    Ok(new_group_caller(ids, names.to_vec()))
+}
+
+/// A caller with the role `reader` in these groups, whom no policy names.
+pub fn new_group_caller(ids: Vec<Uuid>, names: Vec<String>) -> Caller {
     let roles: Roles = [Role::Reader].into_iter().collect();
     let mut caller = new_caller(Uuid::nil(), String::new(), roles, &[]);
     if let Some(account) = &mut caller.account {
         account.groups = ids;
-        account.group_names = names.to_vec();
+        account.group_names = names;
     }
-    Ok(caller)
+    caller
 }
 
 /// Loads the caller that the holder of an access token would be, if the holder came now. The token is verified, and

@@ -83,22 +83,17 @@ async fn evaluate_version(
     candidate: AdmissionCandidate<'_>,
 ) -> Result<AdmissionPolicyDecision, AppError> {
     let set = change_set.admission_policies(context, write).await?;
-    let matches = match set.has_active_custom_policy(Action::Admit) {
-        true => {
-            let facts =
-                load_version_attributes(context, write, change_set, state, candidate).await?;
-            set.match_agent(Action::Admit, &facts)
-        }
-        false => {
-            let facts = default_policy_facts(context, change_set, state, candidate);
-            context.policy_sets.default_policy_matches(&set, &facts)
-        }
+    let has_custom_policy = set.has_active_custom_policy(Action::Admit);
+    let facts = match has_custom_policy {
+        true => load_version_attributes(context, write, change_set, state, candidate).await?,
+        false => default_policy_facts(context, change_set, state, candidate),
     };
+    let matches = set.match_agent(Action::Admit, &facts);
     let principal = match set.depends_on_principal(Action::Admit) {
         true => registrant_principal(write, state.agent.submitter).await?,
         false => Principal::default(),
     };
-    let waived_policies = match set.has_active_custom_policy(Action::Admit) {
+    let waived_policies = match has_custom_policy {
         true => load_waived_policies(context, write, state.agent.id, candidate.version).await?,
         false => Vec::new(),
     };
@@ -295,15 +290,11 @@ fn record_admission_denial(
         resource: agent.id.to_string(),
     };
     let denied = PolicyDecision {
-        id: Uuid::nil(),
-        allowed: false,
         reason: Some(format!("{}.", decision.hold_reason)),
         policies: decision.forbidden_by.clone(),
-        notices: Vec::new(),
         number: decision.set_number,
         agent: Some(agent.id),
-        card_digest: None,
-        decided_at: context.now(),
+        ..PolicyDecision::default()
     };
     record_decision(context, asker, POLICY_ACTOR, facts, denied).id
 }
@@ -365,7 +356,6 @@ mod tests {
 
     use super::*;
     use crate::policy_sets::default_policies;
-    use crate::process_state::active_policy_sets::DefaultPolicyMatches;
 
     /// The decision by the built-in policies, with a set that has no policies about admission.
     fn decide_by_default_policies(
@@ -506,41 +496,6 @@ mod tests {
             decide_by_default_policies(&invalid, &denied),
             AdmissionDecision::Denied
         );
-    }
-
-    /// The result for one card applies to every other card with the same attributes in the built-in policies.
-    #[test]
-    fn default_policies_depend_on_default_facts_alone() {
-        let set = default_policies(&sample_admission_rules(&[], &["*.example.com"], false));
-        let set = PolicySet::compile_with_defaults(1, &[], &set, Timestamp::default()).unwrap();
-        let known = DefaultPolicyMatches::default();
-        for place in 0..160_usize {
-            let is = |bit: usize| (place >> bit) & 1 == 1;
-            let classes = ["first", "none", "low", "high", "critical"];
-            let first = AgentAttributes {
-                verified: is(0),
-                allow_listed: is(1),
-                covered: is(2),
-                has_error: is(3),
-                change: classes[place / 32].to_owned(),
-                ..AgentAttributes::default()
-            };
-            let other = AgentAttributes {
-                id: place.to_string(),
-                domain: "other.example.com".to_owned(),
-                proof_methods: vec!["dns".to_owned()],
-                labels: vec!["team=a".to_owned()],
-                trust: 3,
-                signature: "valid".to_owned(),
-                lifecycle: "approved".to_owned(),
-                owner_present: true,
-                ..first.clone()
-            };
-            for card in [&first, &other] {
-                let matches = set.match_agent(Action::Admit, card);
-                assert_eq!(known.evaluate(&set, card), matches, "{card:?}");
-            }
-        }
     }
 
     #[test]

@@ -27,7 +27,6 @@ use crate::commit::decision_maker::POLICY_ACTOR;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind};
-use crate::process_state::active_policy_sets::DefaultPolicyMatches;
 
 /// Reviews per page; the changes of a page are one transaction.
 const REVIEWS_PER_PAGE: u64 = 500;
@@ -199,11 +198,10 @@ async fn agents_keeping_approval(
         }
     }
     let versions: Vec<Uuid> = trust_by_version.keys().copied().collect();
-    let match_cache = DefaultPolicyMatches::default();
     let mut still_approved = BTreeSet::new();
     for facts in version_admission_facts(write, &versions).await? {
         if let Some((agent, trust)) = trust_by_version.get(&facts.id)
-            && admits_as_first_card(&set, &match_cache, *trust, &facts)
+            && admits_as_first_card(&set, *trust, &facts)
         {
             still_approved.insert(*agent);
         }
@@ -221,7 +219,6 @@ struct DomainTrust {
 /// Whether the built-in policies admit a version as a first card.
 fn admits_as_first_card(
     set: &PolicySet,
-    match_cache: &DefaultPolicyMatches,
     trust: DomainTrust,
     version: &VersionAdmissionFacts,
 ) -> bool {
@@ -237,7 +234,7 @@ fn admits_as_first_card(
         change: change_class_name(None).to_owned(),
         ..AgentAttributes::default()
     };
-    let matches = match_cache.evaluate(set, &facts);
+    let matches = set.match_agent(Action::Admit, &facts);
     let (nobody, none) = (Principal::default(), BTreeSet::new());
     set.decide(Action::Admit, &nobody, &matches, &none).allowed
 }

@@ -1,6 +1,7 @@
 //! Reload of the configuration in a running process, with its admission rules.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use a2a_registry_policy::PolicySet;
 
@@ -19,7 +20,9 @@ pub async fn reload_config(context: &AppContext, new: &Config) -> Result<(), App
     let (old, old_rules) = (context.config(), context.rules());
     let merged = old.with_reloadable_keys(new);
     let new_rules = merged.admission_rules();
-    if new_rules.to_string() == old_rules.to_string() {
+    let is_uncertain = &context.rules_progress.has_uncertain_reload;
+    let is_unchanged = new_rules.to_string() == old_rules.to_string();
+    if is_unchanged && !is_uncertain.load(Ordering::Acquire) {
         context.network.replace_lists(&merged);
         context.active_config.replace(merged);
         return Ok(());
@@ -33,8 +36,10 @@ pub async fn reload_config(context: &AppContext, new: &Config) -> Result<(), App
     if let Err(error) = hide_forbidden_agents_with_retries(context).await {
         context.active_config.replace((*old).clone());
         use_policy_set(context, old_set);
+        is_uncertain.store(true, Ordering::Release);
         return Err(error);
     }
+    is_uncertain.store(false, Ordering::Release);
     context.network.replace_lists(&context.config());
     context.signals.rules.notify_one();
     Ok(())

@@ -8,51 +8,58 @@ use a2a_registry_api::HiddenAgent;
 use a2a_registry_api::limits::MAX_INBOX_ENTRIES;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::{MINUTE, Timestamp};
-use a2a_registry_policy::PolicySet;
+use a2a_registry_policy::{PolicySet, Principal};
 use a2a_registry_store::entity::{agent, hidden_agent};
 use a2a_registry_store::hidden_agents::{hidden_agent_page, hidden_agents_by_ids};
-use a2a_registry_store::{WriteTransaction, agents, settings};
+use a2a_registry_store::{WriteTransaction, agents, events, settings};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::accounts::subject_callers::load_known_callers;
-use crate::agents::policy_hiding::{
-    AgentHiding, MAX_COUNTED_ACCOUNTS, is_hidden_from_any, load_caller_kinds,
-};
+use crate::agents::policy_hiding::{AgentHiding, caller_kinds, is_hidden_from_any};
 use crate::agents::records::load_agent_records;
 use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::POLICY_ACTOR;
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::process_state::hidden_agents::QueuedAgents;
 use crate::visibility::caller::Caller;
 use crate::visibility::policy_labels::is_unrestricted_policy_set;
 
-/// The setting with the last check of all agents, which also serialises the changes.
+/// The setting with the progress of the checks, which also serialises the changes.
 const CHECK_SETTING: &str = "hidden_agents_check";
-/// Agents per transaction.
-const BATCH_SIZE: usize = 200;
-/// How long a process that checks all agents keeps others from doing so, unless it renews this.
+/// Agents, or events, per transaction.
+const BATCH_SIZE: u64 = 200;
+/// How long the process that checks agents keeps others from doing so, unless it renews this.
 const LEASE: i64 = MINUTE;
 
-/// The check of all agents under a policy set, by one process.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct StoredCheck {
+/// How far agents are checked. One process does it, and another one continues where it stops or is killed.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct CheckProgress {
+    /// The policy set under which agents are checked.
     set: u64,
-    is_done: bool,
+    /// The digest of the kinds of callers for which they are checked.
+    kinds: String,
+    /// While all agents are checked, the last one that was.
+    last_checked: Option<Uuid>,
+    /// The last event whose agent is checked otherwise.
+    seq: i64,
     holder: Option<Uuid>,
     until: i64,
 }
 
-impl StoredCheck {
+impl CheckProgress {
+    /// One that this build cannot read begins anew.
+    fn parse(text: Option<String>) -> Self {
+        let parsed = text.and_then(|text| serde_json::from_str(&text).ok());
+        parsed.unwrap_or_default()
+    }
+
     async fn lock(write: &WriteTransaction) -> Result<Self> {
-        let text = settings::lock_setting(write, CHECK_SETTING).await?;
-        // One that this build cannot read is made again.
-        Ok(text
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default())
+        Ok(Self::parse(
+            settings::lock_setting(write, CHECK_SETTING).await?,
+        ))
     }
 
     async fn store(&self, write: &WriteTransaction) -> Result<()> {
@@ -62,120 +69,149 @@ impl StoredCheck {
     }
 }
 
-/// Checks the agents that policies may hide now, or hide no longer. What fails is checked again in the next round.
+/// A check by this process: which kinds of callers find which agents under a set.
+struct HiddenAgentCheck<'a> {
+    context: &'a AppContext,
+    set: Arc<PolicySet>,
+    /// None if policies hide no agent from anybody.
+    kinds: Vec<Caller>,
+    digest: String,
+}
+
+/// Checks the agents that policies may hide now, or hide no longer: all of them under another set or for other kinds
+/// of callers, and otherwise those that have an event since the last check.
 pub async fn update_hidden_agents(
     context: &AppContext,
     is_cancelled: impl Fn() -> bool,
 ) -> Result<()> {
     let set = context.policy_sets.enforced_set();
-    match context.hidden_agents.take(set.number()) {
-        QueuedAgents::Some(ids) if ids.is_empty() || is_unrestricted_policy_set(&set) => Ok(()),
-        QueuedAgents::Some(ids) => {
-            let ids: Vec<Uuid> = ids.into_iter().collect();
-            let checked = check_agents(context, &set, &ids).await;
-            if checked.is_err() {
-                context.hidden_agents.queue_agents(&ids);
-            }
-            checked
-        }
-        QueuedAgents::All => {
-            let checked = check_all_agents(context, &set, is_cancelled).await;
-            if !matches!(checked, Ok(true)) {
-                context.hidden_agents.queue_all_agents();
-            }
-            checked.map(drop)
+    let kinds = match is_unrestricted_policy_set(&set) {
+        true => Vec::new(),
+        false => caller_kinds(load_known_callers(context).await?.as_ref(), &set),
+    };
+    let principals: Vec<Principal> = kinds.iter().map(Caller::principal).collect();
+    let check = HiddenAgentCheck {
+        context,
+        set,
+        kinds,
+        digest: a2a_card::bytes_digest(format!("{principals:?}").as_bytes()),
+    };
+    let Some(mut progress) = check.begin().await? else {
+        return Ok(());
+    };
+    loop {
+        let is_done = check.check_next_agents(&mut progress).await?;
+        let is_over = is_done || is_cancelled();
+        if !check.store_progress(&progress, is_over).await? || is_over {
+            return Ok(());
         }
     }
 }
 
-/// Checks all agents, unless another process has done so or does so now; returns whether it is done.
-async fn check_all_agents(
-    context: &AppContext,
-    set: &Arc<PolicySet>,
-    is_cancelled: impl Fn() -> bool,
-) -> Result<bool> {
-    match begin_check(context, set.number()).await? {
-        CheckStart::Done => return Ok(true),
-        CheckStart::Elsewhere => return Ok(false),
-        CheckStart::Here => {}
+impl HiddenAgentCheck<'_> {
+    fn is_complete(&self, stored: &CheckProgress) -> bool {
+        let is_followed = self.kinds.is_empty() || stored.seq >= self.context.index.applied_seq();
+        self.is_same(stored) && stored.last_checked.is_none() && is_followed
     }
-    if is_unrestricted_policy_set(set) {
-        return forget_all_agents(context, set.number()).await;
+
+    fn is_same(&self, stored: &CheckProgress) -> bool {
+        stored.set == self.set.number() && stored.kinds == self.digest
     }
-    let kinds = load_caller_kinds(context, set).await?;
-    let mut after = None;
-    loop {
-        let rows = agents::agents_page_by_id(&context.store, after, BATCH_SIZE as u64).await?;
-        let Some(last) = rows.last() else {
-            return end_check(context, set.number()).await;
+
+    /// The progress of this check, for this process alone. `None` if there is nothing to check, or another process
+    /// does it.
+    async fn begin(&self) -> Result<Option<CheckProgress>> {
+        let number = self.set.number();
+        let is_idle = |stored: &CheckProgress| stored.set > number || self.is_complete(stored);
+        let stored = settings::setting_value(&self.context.store, CHECK_SETTING).await?;
+        if is_idle(&CheckProgress::parse(stored)) {
+            return Ok(None);
+        }
+        let (own, now) = (
+            Some(self.context.rules_progress.lease_owner),
+            self.context.now(),
+        );
+        let write = self.context.store.begin_write().await?;
+        let stored = CheckProgress::lock(&write).await?;
+        let is_elsewhere = stored.set == number && stored.holder != own && stored.until > now.0;
+        if is_idle(&stored) || is_elsewhere {
+            return Ok(None);
+        }
+        let mut progress = match self.is_same(&stored) {
+            true => stored,
+            false => CheckProgress {
+                set: number,
+                kinds: self.digest.clone(),
+                last_checked: Some(Uuid::nil()),
+                // What agents look like after later events is not known here yet.
+                seq: self.context.index.applied_seq(),
+                ..CheckProgress::default()
+            },
         };
-        after = Some(last.id);
-        check_batch(context, set, rows, &kinds).await?;
-        if is_cancelled() {
+        progress.holder = own;
+        progress.until = now.plus_micros(LEASE).0;
+        progress.store(&write).await?;
+        write.commit().await?;
+        Ok(Some(progress))
+    }
+
+    /// Checks the next agents; returns whether none is left.
+    async fn check_next_agents(&self, progress: &mut CheckProgress) -> Result<bool> {
+        let store = &self.context.store;
+        if self.kinds.is_empty() {
+            self.forget_all_agents().await?;
+            progress.last_checked = None;
+            return Ok(true);
+        }
+        let rows = if progress.last_checked.is_some() {
+            let rows = agents::agents_page_by_id(store, progress.last_checked, BATCH_SIZE).await?;
+            progress.last_checked = rows.last().map(|last| last.id);
+            rows
+        } else {
+            let mut events = events::events_after(store, progress.seq, BATCH_SIZE).await?;
+            events.retain(|row| row.seq <= self.context.index.applied_seq());
+            let Some(last) = events.last() else {
+                return Ok(true);
+            };
+            progress.seq = last.seq;
+            let changed: BTreeSet<Uuid> = events.iter().filter_map(|row| row.agent_id).collect();
+            let changed: Vec<Uuid> = changed.into_iter().collect();
+            agents::agents_by_ids(store, &changed).await?
+        };
+        check_batch(self.context, &self.set, rows, &self.kinds).await?;
+        Ok(false)
+    }
+
+    /// Stores the progress, and lets others continue if it `is_over`; returns whether this process still holds the
+    /// check.
+    async fn store_progress(&self, progress: &CheckProgress, is_over: bool) -> Result<bool> {
+        let write = self.context.store.begin_write().await?;
+        let stored = CheckProgress::lock(&write).await?;
+        if stored.holder != progress.holder || stored.set != progress.set {
             return Ok(false);
         }
-        match begin_check(context, set.number()).await? {
-            CheckStart::Done => return Ok(true),
-            CheckStart::Elsewhere => return Ok(false),
-            CheckStart::Here => {}
+        let until = self.context.now().plus_micros(LEASE).0;
+        let progress = CheckProgress {
+            holder: progress.holder.filter(|_| !is_over),
+            until: if is_over { 0 } else { until },
+            ..progress.clone()
+        };
+        progress.store(&write).await?;
+        write.commit().await?;
+        Ok(true)
+    }
+
+    /// Forgets all hidden agents, because policies hide none any more.
+    async fn forget_all_agents(&self) -> Result<()> {
+        loop {
+            let rows = hidden_agent_page(&self.context.store, None, BATCH_SIZE).await?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            let ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
+            store_hidden_agents(self.context, self.set.number(), &ids, &BTreeSet::new()).await?;
         }
     }
-}
-
-enum CheckStart {
-    /// All agents were checked under this set or a newer one.
-    Done,
-    /// Another process checks them.
-    Elsewhere,
-    /// This process checks them, and others wait for it.
-    Here,
-}
-
-/// Takes or renews the lease for a check of all agents.
-async fn begin_check(context: &AppContext, set: u64) -> Result<CheckStart> {
-    let own = Some(context.rules_progress.lease_owner);
-    let write = context.store.begin_write().await?;
-    let stored = StoredCheck::lock(&write).await?;
-    let (is_same, now) = (stored.set == set, context.now().0);
-    if stored.set > set || (is_same && stored.is_done) {
-        return Ok(CheckStart::Done);
-    }
-    if is_same && stored.holder != own && stored.until > now {
-        return Ok(CheckStart::Elsewhere);
-    }
-    let check = StoredCheck {
-        set,
-        is_done: false,
-        holder: own,
-        until: now.saturating_add(LEASE),
-    };
-    check.store(&write).await?;
-    write.commit().await?;
-    Ok(CheckStart::Here)
-}
-
-async fn end_check(context: &AppContext, set: u64) -> Result<bool> {
-    let write = context.store.begin_write().await?;
-    let stored = StoredCheck::lock(&write).await?;
-    if stored.set == set {
-        let done = StoredCheck {
-            is_done: true,
-            holder: None,
-            ..stored
-        };
-        done.store(&write).await?;
-    }
-    write.commit().await?;
-    Ok(true)
-}
-
-async fn check_agents(context: &AppContext, set: &Arc<PolicySet>, ids: &[Uuid]) -> Result<()> {
-    let kinds = load_caller_kinds(context, set).await?;
-    for some in ids.chunks(BATCH_SIZE) {
-        let rows = agents::agents_by_ids(&context.store, some).await?;
-        check_batch(context, set, rows, &kinds).await?;
-    }
-    Ok(())
 }
 
 async fn check_batch(
@@ -212,7 +248,7 @@ async fn store_hidden_agents(
     }
     let write = context.store.begin_write().await?;
     // Of two processes that notice the same change, one makes it.
-    let check = StoredCheck::lock(&write).await?;
+    let check = CheckProgress::lock(&write).await?;
     // A process with a newer set has checked these agents, or is about to.
     if check.set > set {
         return Ok(());
@@ -239,18 +275,6 @@ async fn store_hidden_agents(
     commit_changes(context, write, change_set).await
 }
 
-/// Forgets all hidden agents, because policies hide none any more.
-async fn forget_all_agents(context: &AppContext, set: u64) -> Result<bool> {
-    loop {
-        let rows = hidden_agent_page(&context.store, None, BATCH_SIZE as u64).await?;
-        if rows.is_empty() {
-            return end_check(context, set).await;
-        }
-        let ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
-        store_hidden_agents(context, set, &ids, &BTreeSet::new()).await?;
-    }
-}
-
 /// Those of these agents that policies hide from some callers, the newest first, with the counts of today.
 pub async fn load_hidden_agents(
     context: &AppContext,
@@ -264,8 +288,7 @@ pub async fn load_hidden_agents(
     let ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
     let agents = agents::agents_by_ids(&context.store, &ids).await?;
     let records = load_agent_records(&context.store, agents).await?;
-    let known = load_known_callers(&context.store, MAX_COUNTED_ACCOUNTS).await?;
-    let known = Arc::new(known);
+    let known = load_known_callers(context).await?;
     let set = context.policy_sets.enforced_set();
     let mut hidden = Vec::new();
     for row in rows {

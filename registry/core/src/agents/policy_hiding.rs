@@ -9,18 +9,15 @@ use a2a_registry_policy::{Action, Effect, PolicyMatches, PolicyMode, PolicySet, 
 use a2a_registry_search::is_visible_to;
 use uuid::Uuid;
 
-use crate::accounts::subject_callers::{
-    KnownCallers, load_account_caller, load_group_caller, load_known_callers,
-};
+use crate::accounts::subject_callers::{load_known_callers, new_group_caller};
 use crate::agents::policy_attributes::action_policy_matches;
 use crate::agents::records::AgentRecord;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
+use crate::process_state::decision_callers::KnownCallers;
 use crate::visibility::caller::{Caller, account_audience_label};
 
-/// Maximum number of accounts that are counted.
-pub const MAX_COUNTED_ACCOUNTS: usize = 10_000;
-/// Maximum number of kinds of callers that are told apart to notice that an agent is hidden.
+/// Maximum number of accounts, and of combinations of groups, that are told apart to notice that an agent is hidden.
 const MAX_CALLER_KINDS: usize = 100;
 /// Maximum number of policies that are named.
 const MAX_NAMED_POLICIES: usize = 20;
@@ -55,9 +52,9 @@ pub async fn count_hidden_from(
     let Some(hiding) = AgentHiding::new(context, &set, record) else {
         return Ok(None);
     };
-    let known = load_known_callers(&context.store, MAX_COUNTED_ACCOUNTS).await?;
+    let known = load_known_callers(context).await?;
     let sees_policies = caller.has_permission(Permission::SeeAll);
-    hiding.count_among(Arc::new(known), sees_policies).await
+    hiding.count_among(known, sees_policies).await
 }
 
 /// The accounts and groups that enforced policies about finding agents name.
@@ -72,30 +69,41 @@ fn named_principals(set: &PolicySet) -> BTreeSet<&PrincipalScope> {
 }
 
 /// The kinds of callers for whom policies may decide differently: clients without a token, accounts that no policy
-/// names, and the groups and accounts that policies about finding agents name, each alone, and all groups together.
-pub async fn load_caller_kinds(context: &AppContext, set: &PolicySet) -> Result<Vec<Caller>> {
-    let mut kinds = vec![
-        Caller::default(),
-        load_group_caller(&context.store, &[]).await?,
-    ];
-    let mut groups = Vec::new();
-    for scope in named_principals(set).into_iter().take(MAX_CALLER_KINDS) {
+/// about finding agents names, the accounts that one names, and members of the groups that policies name, in each
+/// combination in which accounts are in them.
+pub fn caller_kinds(known: &KnownCallers, set: &PolicySet) -> Vec<Caller> {
+    let (mut named_groups, mut named_accounts) = (BTreeSet::new(), BTreeSet::new());
+    for scope in named_principals(set) {
         match scope {
-            PrincipalScope::Group(group) => {
-                groups.push(group.clone());
-                let own = std::slice::from_ref(group);
-                kinds.push(load_group_caller(&context.store, own).await?);
-            }
-            PrincipalScope::Account(name) => {
-                kinds.extend(load_account_caller(context, name).await?);
-            }
-            _ => {}
-        }
+            PrincipalScope::Group(group) => named_groups.insert(group.clone()),
+            PrincipalScope::Account(name) => named_accounts.insert(name),
+            _ => false,
+        };
     }
-    if groups.len() > 1 {
-        kinds.push(load_group_caller(&context.store, &groups).await?);
-    }
-    Ok(kinds)
+    let group_ids: HashMap<&String, Uuid> = known
+        .bound_accounts()
+        .flat_map(|account| {
+            account
+                .group_names
+                .iter()
+                .zip(account.groups.iter().copied())
+        })
+        .collect();
+    let combinations = known.group_combinations(&named_groups).into_iter();
+    let members = combinations.filter(|names| !names.is_empty()).map(|names| {
+        let ids = names.iter().filter_map(|name| group_ids.get(name).copied());
+        new_group_caller(ids.collect(), names)
+    });
+    let accounts = known.callers.iter().filter(|caller| {
+        let account = caller.account.as_ref();
+        account.is_some_and(|account| named_accounts.contains(&account.name))
+    });
+    let strangers = [Caller::default(), new_group_caller(Vec::new(), Vec::new())];
+    strangers
+        .into_iter()
+        .chain(accounts.cloned().take(MAX_CALLER_KINDS))
+        .chain(members.take(MAX_CALLER_KINDS))
+        .collect()
 }
 
 /// Whether policies of a set hide a listed agent from one of these kinds of callers.

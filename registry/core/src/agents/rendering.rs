@@ -114,16 +114,8 @@ pub fn parse_rendered_agent(rendered: &RenderedJson) -> Result<Agent, AppError> 
     serde_json::from_slice(&rendered.body).map_err(|error| AppError::internal(error.to_string()))
 }
 
-/// The entry of an agent by its identifier, whoever may see it; `None` if no caller may see the agent.
-pub async fn load_rendered_agent_unfiltered(
-    context: &AppContext,
-    id: Uuid,
-) -> Result<Option<Arc<RenderedAgent>>, AppError> {
-    load_rendered_agent(context, id).await
-}
-
-/// Loads the entry of an agent; `None` if no caller may see the agent.
-async fn load_rendered_agent(
+/// Loads the entry of an agent, whoever may see it; `None` if no caller may see the agent.
+pub async fn load_rendered_agent(
     context: &AppContext,
     id: Uuid,
 ) -> Result<Option<Arc<RenderedAgent>>, AppError> {

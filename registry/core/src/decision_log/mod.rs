@@ -58,7 +58,7 @@ pub fn account_asker(account: Uuid) -> String {
     format!("{ACCOUNT_ASKER_PREFIX}{account}")
 }
 
-/// Gives a decision its identifier, and records it for its asker.
+/// Gives a decision its identifier and its time, and records it for its asker.
 pub fn record_decision(
     context: &AppContext,
     asker: String,
@@ -69,6 +69,7 @@ pub fn record_decision(
     let id = new_uuid(context.now(), context.entropy.as_ref());
     let decision = PolicyDecision {
         id: with_asker_hash(context, id, &asker),
+        decided_at: context.now(),
         ..decision
     };
     let cut = |text: &str| text.chars().take(MAX_RECORDED_CHARS).collect();

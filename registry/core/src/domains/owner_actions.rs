@@ -103,7 +103,7 @@ pub async fn domain_transfer(
     end_losing_proofs(&write, &mut change_set, &row, accounts, &account.name).await?;
     let why = (account.name.as_str(), TRANSFERRED);
     remove_credentials(&write, &mut change_set, &row, why, |_| true).await?;
-    if crate::ownership::is_provable_domain(&row) {
+    if row.can_be_proved() {
         insert_challenges(context, &write, &[row.id], new_owner.id).await?;
     }
     let has_other_owner = row.vouched_owner.is_some_and(|owner| owner != new_owner.id);

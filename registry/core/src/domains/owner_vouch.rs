@@ -18,7 +18,6 @@ use crate::context::AppContext;
 use crate::domains::actions::{find_enabled_account, find_visible_domain};
 use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
-use crate::ownership::is_provable_domain;
 use crate::ownership::owner_vouches::{remove_owner_vouch, store_owner_vouch};
 use crate::visibility::caller::Caller;
 
@@ -92,7 +91,7 @@ fn owner_vouch_expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp> {
 /// Rejects a domain that can be proved, and a host whose name is proved in this registry.
 async fn reject_provable_domain(write: &WriteTransaction, row: &domain::Model) -> Result<()> {
     let name = &row.name;
-    let why = if is_provable_domain(row) {
+    let why = if row.can_be_proved() {
         format!(
             "{name} can be proved, so an admin cannot vouch for its owner. The account must place a record or a file \
              and run `a2a-registry domain verify {name}`."

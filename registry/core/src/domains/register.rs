@@ -7,7 +7,6 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_policy::{Action, AuthorizationDecision, PolicySet};
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
-use uuid::Uuid;
 
 use crate::commit::admission_policies::load_admission_policies;
 use crate::commit::committed_changes::CommittedChanges;
@@ -170,15 +169,11 @@ fn registration_denial(
         resource: name.to_owned(),
     };
     let denied = PolicyDecision {
-        id: Uuid::nil(),
-        allowed: false,
         reason: Some(denial_text(&decision, &notices)),
         policies: decision.policies,
         notices,
         number: set.number(),
-        agent: None,
-        card_digest: None,
-        decided_at: context.now(),
+        ..PolicyDecision::default()
     };
     let asker = decision_asker(caller);
     let recorded = record_decision(context, asker, asker_name(caller), facts, denied);

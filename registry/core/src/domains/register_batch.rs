@@ -23,7 +23,7 @@ use crate::domains::registration_target::RegistrationTarget;
 use crate::domains::source_registration::{AddedSources, SourceAdder};
 use crate::error::{AppError, Result};
 use crate::ownership::challenges::ensure_challenges;
-use crate::ownership::{dispute_error, is_disputed_domain, is_provable_domain};
+use crate::ownership::{dispute_error, is_disputed_domain};
 use crate::sources::new_domain_row;
 use crate::visibility::caller::Caller;
 use crate::visits::visit_request;
@@ -379,7 +379,7 @@ impl RegistrationBatch<'_> {
             return Ok(());
         };
         let provable = domains.values().map(|one| &one.row);
-        let provable = provable.filter(|row| is_provable_domain(row));
+        let provable = provable.filter(|row| row.can_be_proved());
         let provable: Vec<i64> = provable.map(|row| row.id).collect();
         ensure_challenges(self.context, self.write, &provable, account.id).await
     }

@@ -15,7 +15,6 @@ use uuid::Uuid;
 use crate::agents::records::{card_name, current_version_id};
 use crate::context::AppContext;
 use crate::error::Result;
-use crate::ownership::is_provable_domain;
 use crate::sources::is_catalog_source;
 use crate::text::{self, LINE};
 
@@ -268,7 +267,7 @@ fn unlisted_agent_reasons(
         )),
         Some(Lifecycle::Pending) => reasons.push(format!(
             "{name} waits for its first approval: {}.",
-            pending_card_reason(obstacles, state, is_provable_domain(row))
+            pending_card_reason(obstacles, state, row.can_be_proved())
         )),
         Some(Lifecycle::Rejected) => reasons.push(format!(
             "{name} was rejected. A changed card is reviewed again."

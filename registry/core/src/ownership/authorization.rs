@@ -9,7 +9,6 @@ use a2a_registry_store::{Executor, domains};
 use crate::admission::coverage::url_origin;
 use crate::error::{AppError, Result};
 use crate::ownership::dispute::{dispute_error, is_caller_dispute_party, is_disputed_domain};
-use crate::ownership::is_provable_domain;
 use crate::visibility::caller::{Caller, CallerAccount};
 
 /// Returns the caller's account if it currently owns the domain or is a curator's. While a domain is disputed only
@@ -49,7 +48,7 @@ async fn require_owner_or<'a>(
         return Err(dispute_error(row));
     }
     let name = &row.name;
-    let needed = if is_provable_domain(row) {
+    let needed = if row.can_be_proved() {
         format!(
             "This requires a proof that you own {name}: run `a2a-registry domain verify {name}`."
         )

@@ -18,14 +18,9 @@ use crate::context::AppContext;
 use crate::error::Result;
 use crate::sources::https_origin;
 
-/// Whether a domain can be proved, which requires a host name on port 443 (docs/publish/prove.md).
-pub fn is_provable_domain(row: &domain::Model) -> bool {
-    row.can_be_proved()
-}
-
 /// Explains why a domain has no challenges, and what to do instead; `None` if it can be proved.
 pub fn challenge_unavailable_reason(row: &domain::Model) -> Option<String> {
-    if is_provable_domain(row) {
+    if row.can_be_proved() {
         return None;
     }
     if row.has_plain_host_name() {
@@ -182,8 +177,7 @@ mod tests {
             let row = new_domain_row(name, "https", Timestamp(7));
             assert_eq!(row.check_due_at, host.map(|_| 7), "{name}");
         }
-        let provable =
-            |name, scheme| is_provable_domain(&new_domain_row(name, scheme, Timestamp(0)));
+        let provable = |name, scheme| new_domain_row(name, scheme, Timestamp(0)).can_be_proved();
         assert!(provable("a.example", "https"));
         assert!(!provable("a.example", "http"));
         assert!(!provable("a.example:8443", "https"));

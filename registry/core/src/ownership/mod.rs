@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::visibility::responsible_account;
 
-pub use challenges::{challenge_unavailable_reason, is_provable_domain};
+pub use challenges::challenge_unavailable_reason;
 pub use dispute::{dispute_error, is_dispute_party, is_disputed_domain};
 pub use owner_change::parse_owner_fingerprint;
 

@@ -24,9 +24,7 @@ use crate::ownership::opt_out_lookup::is_opt_out_wait_over;
 use crate::ownership::owner_change::apply_owner_change;
 use crate::ownership::owner_vouches::end_superseded_vouches;
 use crate::ownership::proofs::proof_check_rows;
-use crate::ownership::{
-    Claimant, DomainCheckRequest, DomainCheckResult, domain_check, is_provable_domain,
-};
+use crate::ownership::{Claimant, DomainCheckRequest, DomainCheckResult, domain_check};
 use crate::sources::{domain_host, https_origin};
 use crate::visibility::caller::{Caller, CallerAccount};
 use crate::visits::VISIT_SPACING;
@@ -125,7 +123,7 @@ pub async fn record_domain_check(
 ) -> Result<Vec<proof_check::Model>> {
     let (write, mut row, followers) = lock_domain_with_dependents(context, checked).await?;
     // A new owner ends proofs too; it can only be detected on port 443.
-    let owner_changes = if result.breaker_open || !is_provable_domain(&row) {
+    let owner_changes = if result.breaker_open || !row.can_be_proved() {
         CommittedChanges::default()
     } else {
         apply_owner_change(context, &write, &mut row, &followers, &mut result).await?
@@ -214,7 +212,7 @@ pub async fn build_domain_check_request(
     Ok(DomainCheckRequest {
         host: domain_host(&row.name).unwrap_or(&row.name).to_owned(),
         claimants,
-        proved_before: is_provable_domain(row) && !(proofs.is_empty() && marks.is_empty()),
+        proved_before: row.can_be_proved() && !(proofs.is_empty() && marks.is_empty()),
         all_claims: only_caller.is_none(),
         may_contact_host: true,
         contact_if_unknown: is_opt_out_wait_over(row, now),

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use a2a_registry_api::{DecisionRequest, PolicyDecision};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_policy::{Action, AuthorizationDecision, PolicySet};
-use uuid::Uuid;
 
 use crate::agents::rendering::require_rendered_agent;
 use crate::context::AppContext;
+use crate::database_health::database_silence;
 use crate::decision_log::{DecisionFacts, asker_name, decision_asker, record_decision};
 use crate::error::{AppError, Result};
-use crate::policies::subject_decisions::decide_for_subject;
+use crate::policies::subject_decisions::{
+    MAX_DATABASE_SILENCE, SILENT_DATABASE, decide_for_subject,
+};
 use crate::policy_sets::notices::{decision_notices, denial_text};
 use crate::process_state::agent_cache::RenderedAgent;
 use crate::visibility::caller::Caller;
@@ -58,19 +60,24 @@ async fn decide_for_caller(
     agent: &str,
 ) -> Result<PolicyDecision> {
     let action = parse_decision_action(action)?;
+    let question = AccessQuestion::about_caller(caller, action, agent);
+    if let Some(verdict) = silent_database_verdict(context) {
+        let set = context.policy_sets.enforced_set();
+        return Ok(question.record_verdict(context, &set, verdict, None));
+    }
     let (set, entry) = load_evaluated_agent(context, caller, agent).await?;
     let verdict = match action {
         Action::Invoke => decide_call(context, &set, caller, &entry),
         _ => AccessVerdict::allowed(),
     };
-    let question = AccessQuestion {
-        asker: caller,
-        action,
-        subject: asker_name(caller).to_owned(),
-        resource: agent.to_owned(),
-        sees_policies: caller.has_permission(Permission::SeeAll),
-    };
     Ok(question.record_verdict(context, &set, verdict, Some(&entry)))
+}
+
+/// The verdict of a process that has not heard from its database for too long: what others have changed meanwhile is
+/// not known, so it denies everything, alike for agents that exist and that do not.
+pub(super) fn silent_database_verdict(context: &AppContext) -> Option<AccessVerdict> {
+    let is_silent = database_silence(context) > MAX_DATABASE_SILENCE;
+    is_silent.then(|| AccessVerdict::denied(SILENT_DATABASE))
 }
 
 /// The set in force, and an agent that the caller can see, evaluated under that set.
@@ -119,23 +126,27 @@ pub async fn decide_discover_and_invoke(
     Ok((discover, invoke))
 }
 
-/// Why a caller may not call an agent that it can see, in sentences; `None` if it may.
-pub fn call_denial_reason(
+/// Why a caller may not call an agent that it can see, in sentences with the id of the decision; `None` if it may.
+pub async fn call_denial_reason(
     context: &AppContext,
     caller: &Caller,
-    entry: &RenderedAgent,
-) -> Option<String> {
-    let set = context.policy_sets.enforced_set();
-    let no_waivers = BTreeSet::new();
-    let principal = caller.principal();
-    let decision = set.decide(
-        Action::Invoke,
-        &principal,
-        &entry.invoke_matches,
-        &no_waivers,
-    );
-    let notices = decision_notices(&set, &decision);
-    (!decision.allowed).then(|| denial_text(&decision, &notices))
+    agent: &str,
+) -> Result<Option<String>> {
+    let (set, entry) = load_evaluated_agent(context, caller, agent).await?;
+    let (principal, no_waivers) = (caller.principal(), BTreeSet::new());
+    let matches = &entry.invoke_matches;
+    let decision = set.decide(Action::Invoke, &principal, matches, &no_waivers);
+    if decision.allowed {
+        return Ok(None);
+    }
+    let verdict = AccessVerdict {
+        decision,
+        other_reason: None,
+    };
+    let question = AccessQuestion::about_caller(caller, Action::Invoke, agent);
+    let answer = question.record_verdict(context, &set, verdict, Some(&entry));
+    let reason = answer.reason.unwrap_or_default();
+    Ok(Some(format!("{reason} This is decision {}.", answer.id)))
 }
 
 /// What policies decide, unless something else denies it.
@@ -208,7 +219,18 @@ pub(super) struct AccessQuestion<'a> {
     pub sees_policies: bool,
 }
 
-impl AccessQuestion<'_> {
+impl<'a> AccessQuestion<'a> {
+    /// A question of a caller about itself.
+    fn about_caller(caller: &'a Caller, action: Action, agent: &str) -> Self {
+        Self {
+            asker: caller,
+            action,
+            subject: asker_name(caller).to_owned(),
+            resource: agent.to_owned(),
+            sees_policies: caller.has_permission(Permission::SeeAll),
+        }
+    }
+
     /// Records the answer to the question and returns it.
     pub fn record_verdict(
         self,
@@ -231,7 +253,6 @@ impl AccessQuestion<'_> {
             }
         };
         let answer = PolicyDecision {
-            id: Uuid::nil(),
             allowed: is_allowed,
             reason,
             policies: decision.policies,
@@ -239,7 +260,7 @@ impl AccessQuestion<'_> {
             number: set.number(),
             agent: entry.map(|entry| entry.id),
             card_digest: entry.map(|entry| entry.card_digest.clone()),
-            decided_at: context.now(),
+            ..PolicyDecision::default()
         };
         let facts = DecisionFacts {
             action: self.action.as_str(),

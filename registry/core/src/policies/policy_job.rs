@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::admission::policy_reevaluation::reevaluate_policy_holds;
 use crate::agents::hidden_agents::update_hidden_agents;
-use crate::agents::rendering::load_rendered_agent_unfiltered;
+use crate::agents::rendering::load_rendered_agent;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::policies::time_changes::{apply_policy_dates, record_reached_ages};
@@ -125,7 +125,7 @@ async fn count_discover_dry_runs(context: &AppContext) -> Result<()> {
             }
         };
         for id in ids {
-            let Some(entry) = load_rendered_agent_unfiltered(context, id).await? else {
+            let Some(entry) = load_rendered_agent(context, id).await? else {
                 continue;
             };
             let own = entry.responsible_account.is_some()

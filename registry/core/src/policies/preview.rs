@@ -3,13 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use a2a_registry_api::{AccessChange, NewPolicies, PolicyChange, PolicyPreview, PreviewedAgent};
-use a2a_registry_domain::role::Permission;
-use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_policy::{
-    Action, AgentAttributes, AuthorizationDecision, BatchEvaluator, PolicyMatches, PolicySet,
-    PolicyText, Principal,
-};
+use a2a_registry_api::{AccessChange, PolicyChange, PolicyPreview, PreviewedAgent};
+use a2a_registry_policy::{Action, AuthorizationDecision, PolicyMatches, PolicySet, Principal};
 use a2a_registry_store::agents;
 
 use crate::context::AppContext;
@@ -19,53 +14,23 @@ use crate::policies::preview_inputs::{
 };
 use crate::policies::preview_jobs::PreviewReporter;
 use crate::policies::principal_warnings::unknown_principal_warnings;
-use crate::policies::set_checks::{acquire_preview_permit, policies_digest, sign_preview_token};
-use crate::policies::sets::{check_new_policies_fields, compile_requested_set, to_policy_text};
 use crate::policy_sets::{load_newest_policy_set, with_current_collections};
-use crate::visibility::caller::Caller;
 
 /// Number of agents that are read at once.
 const BATCH: u64 = 500;
 
-/// Compares policies with the newest set at once, without a job.
-pub async fn policies_preview(
-    context: &AppContext,
-    caller: &Caller,
-    new: &NewPolicies,
-) -> Result<PolicyPreview> {
-    caller.require_permission(Permission::Administer)?;
-    check_new_policies_fields(new)?;
-    let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
-    let after = compile_requested_set(context, &texts, context.now()).await?;
-    let _permit = acquire_preview_permit(context)?;
-    let made_at = context.now();
-    let preview = make_preview(context, after, None).await?;
-    let preview = preview.ok_or_else(|| AppError::internal("a preview was cancelled"))?;
-    let digest = policies_digest(&texts)?;
-    Ok(PolicyPreview {
-        token: sign_preview_token(context, caller, preview.number, digest, made_at)?,
-        ..preview
-    })
-}
-
 /// Compares a set with the newest one: both decide on every listed agent, for every kind of caller that one of them
-/// names. Policies that are in both sets are evaluated once. `None` if the reporter says that nobody waits for it any
-/// more. The caller holds the permit for previews.
+/// names. `None` if the reporter says that nobody waits for it any more. The caller holds the permit for previews.
 pub(super) async fn make_preview(
     context: &AppContext,
     after: PolicySet,
-    mut reporter: Option<&mut PreviewReporter>,
+    mut reporter: PreviewReporter,
 ) -> Result<Option<PolicyPreview>> {
     let after = with_current_collections(&context.store, after).await?;
     let compiled = &context.policy_sets.compiled;
     let before = load_newest_policy_set(compiled, &context.store, &context.rules()).await?;
     let callers = load_compared_callers(context, &[&before, &after]).await?;
-    let comparison = Arc::new(PolicySetComparison::build(
-        before,
-        after,
-        callers,
-        context.now(),
-    )?);
+    let comparison = Arc::new(PolicySetComparison::new(before, after, callers));
     let mut totals = PreviewTotals::default();
     let mut cursor = None;
     let mut registrants = HashMap::new();
@@ -85,9 +50,7 @@ pub(super) async fn make_preview(
         totals = comparing
             .await
             .map_err(|error| AppError::internal(format!("a preview was aborted: {error}")))?;
-        if let Some(reporter) = &mut reporter
-            && !reporter.record(context, totals.agents).await?
-        {
+        if !reporter.record(context, totals.agents).await? {
             return Ok(None);
         }
     }
@@ -97,58 +60,24 @@ pub(super) async fn make_preview(
     Ok(Some(preview))
 }
 
-/// The source of the matches of a policy of the new set.
-enum PolicyMatchSource {
-    /// A policy of the old set with the same text, by its position.
-    Old(u16),
-    /// A policy of the set of changed policies, by its position.
-    Changed(u16),
-}
-
 struct PolicySetComparison {
     before: PolicySet,
     after: PolicySet,
-    /// The policies of the new set that the old one does not have.
-    changed_policies: PolicySet,
-    /// The source of the matches of each policy of the new set.
-    match_sources: Vec<PolicyMatchSource>,
-    /// The positions of the policies of the old set that the new one has too.
-    kept_policies: BTreeSet<u16>,
     callers: ComparedCallers,
-    /// The policies of the old set, and the changed ones, prepared for many agents.
-    batches: BTreeMap<Action, BatchEvaluator>,
-    changed_batches: BTreeMap<Action, BatchEvaluator>,
-}
-
-fn prepare_batches(set: &PolicySet) -> BTreeMap<Action, BatchEvaluator> {
-    let prepared = Action::ALL.into_iter().filter_map(|action| {
-        let all: BTreeSet<u16> = set
-            .policies_for_action(action)
-            .map(|(index, _)| index)
-            .collect();
-        Some((action, set.batch_evaluator(action, &all)?))
-    });
-    prepared.collect()
-}
-
-/// The policies of a set that match an agent.
-fn match_in_batch(
-    batches: &BTreeMap<Action, BatchEvaluator>,
-    action: Action,
-    set: &PolicySet,
-    attributes: &AgentAttributes,
-) -> PolicyMatches {
-    match batches.get(&action) {
-        Some(batch) => batch.evaluate(attributes),
-        None => set.match_agent(action, attributes),
-    }
+    /// By the action, the policies of the old and of the new set that the other one has too.
+    carried: BTreeMap<Action, (BTreeSet<u16>, BTreeSet<u16>)>,
 }
 
 /// What decides about an agent: the policies that match it under both sets, without the waived ones of each.
 type DecisionInputs = (Action, PolicyMatches, PolicyMatches, BTreeSet<u16>);
 
-/// The decisions on one agent for each kind of caller: before and after, with the determining policies.
-type CallerDecisions = Arc<Vec<(bool, AuthorizationDecision)>>;
+/// The decisions that the sets make differently about agents with the same matching policies.
+struct DecisionChanges {
+    /// Whether the new set allows it to callers without a token.
+    is_anonymous_allowed: bool,
+    /// By the kind of caller, what the new set decides and the old one does not.
+    changed: Vec<(usize, AuthorizationDecision)>,
+}
 
 /// Maximum number of decisions that are shared by agents with the same matching policies.
 const MAX_SHARED_DECISIONS: usize = 1_000;
@@ -163,107 +92,60 @@ struct PreviewTotals {
     changes: BTreeMap<(Action, usize), AccessChange>,
     /// By the caller: an agent that it loses and that anonymous callers keep.
     better_when_signed_out: BTreeSet<usize>,
-    /// Decisions by what decides them.
-    decided: HashMap<DecisionInputs, CallerDecisions>,
+    /// Changes by what decides them.
+    decided: HashMap<DecisionInputs, Arc<DecisionChanges>>,
 }
 
 impl PolicySetComparison {
-    fn build(
-        before: PolicySet,
-        after: PolicySet,
-        callers: ComparedCallers,
-        now: Timestamp,
-    ) -> Result<Self> {
-        let mut changed_texts = Vec::new();
-        let mut match_sources = Vec::new();
-        for policy in after.policies() {
-            let is_same = |(_, old): &(u16, &a2a_registry_policy::Policy)| {
-                // A policy with dates may be off in one of the sets.
-                old.id == policy.id && old.text == policy.text && old.mode == policy.mode
-            };
-            let old = (0..).zip(before.policies()).find(is_same);
-            match_sources.push(match old {
-                Some((index, _)) => PolicyMatchSource::Old(index),
-                None => {
-                    changed_texts.push(PolicyText {
-                        id: policy.id.clone(),
-                        text: policy.text.clone(),
-                    });
-                    PolicyMatchSource::Changed(
-                        u16::try_from(changed_texts.len() - 1).unwrap_or(u16::MAX),
-                    )
-                }
-            });
-        }
-        let changed_policies = PolicySet::compile_with_defaults(0, &changed_texts, &[], now)
-            .map_err(|_| AppError::internal("policies that were accepted are not".to_owned()))?
-            .with_collections_of(&after);
-        let kept_policies = match_sources.iter().filter_map(|source| match source {
-            PolicyMatchSource::Old(index) => Some(*index),
-            PolicyMatchSource::Changed(_) => None,
-        });
-        Ok(Self {
-            kept_policies: kept_policies.collect(),
-            batches: prepare_batches(&before),
-            changed_batches: prepare_batches(&changed_policies),
+    fn new(before: PolicySet, after: PolicySet, callers: ComparedCallers) -> Self {
+        let carried = Action::ALL.into_iter();
+        let carried = carried
+            .map(|action| {
+                let pairs = after.carried_policies(&before, action).into_iter();
+                let both: (BTreeSet<u16>, BTreeSet<u16>) = pairs.unzip();
+                (action, both)
+            })
+            .collect();
+        Self {
             before,
             after,
-            changed_policies,
-            match_sources,
             callers,
-        })
-    }
-
-    /// The matches of an agent under the new set, from those under the old one.
-    fn matches_under_new_set(
-        &self,
-        action: Action,
-        attributes: &AgentAttributes,
-        old: &PolicyMatches,
-    ) -> PolicyMatches {
-        let batches = &self.changed_batches;
-        let changed_matches = match_in_batch(batches, action, &self.changed_policies, attributes);
-        let mut matches = PolicyMatches::default();
-        for (index, origin) in (0..).zip(&self.match_sources) {
-            let (from, at) = match origin {
-                PolicyMatchSource::Old(at) => (old, at),
-                PolicyMatchSource::Changed(at) => (&changed_matches, at),
-            };
-            if from.matching.contains(at) {
-                matches.matching.insert(index);
-            }
-            if from.failed.contains(at) {
-                matches.failed.insert(index);
-            }
+            carried,
         }
-        matches
     }
 
-    /// Whether an agent is decided in the same way by both sets, because no policy that differs matches it.
-    fn has_same_matches(&self, old: &PolicyMatches, new: &PolicyMatches) -> bool {
-        let is_kept_here = |index: &u16| {
-            let source = self.match_sources.get(usize::from(*index));
-            matches!(source, Some(PolicyMatchSource::Old(_)))
+    /// Whether both sets decide in the same way about an agent, because no policy that differs matches it.
+    fn is_decided_alike(&self, action: Action, old: &PolicyMatches, new: &PolicyMatches) -> bool {
+        let Some((before, after)) = self.carried.get(&action) else {
+            return false;
         };
-        let mut before = old.matching.iter().chain(&old.failed);
-        let mut after = new.matching.iter().chain(&new.failed);
-        before.all(|index| self.kept_policies.contains(index)) && after.all(is_kept_here)
+        let are_carried = |matches: &PolicyMatches, carried: &BTreeSet<u16>| {
+            matches.matching.is_subset(carried) && matches.failed.is_subset(carried)
+        };
+        are_carried(old, before) && are_carried(new, after)
     }
 
-    /// The decisions of both sets for each kind of caller.
-    fn decide_for_callers(
+    /// The decisions of the new set that the old one does not make.
+    fn decision_changes(
         &self,
         (action, old, new, waived): &DecisionInputs,
         waived_after: &BTreeSet<u16>,
-    ) -> CallerDecisions {
-        let callers = self.callers.named.iter();
-        let decisions = callers.map(|caller| {
-            let principal = &caller.principal;
+    ) -> DecisionChanges {
+        let decide = |principal: &Principal| {
             let before = self.before.decide(*action, principal, old, waived);
             let after = self.after.decide(*action, principal, new, waived_after);
             (before.allowed, after)
-        });
-        Arc::new(decisions.collect())
+        };
+        let (_, for_anonymous) = decide(&Principal::default());
+        let callers = self.callers.named.iter().enumerate();
+        let decisions = callers.map(|(index, caller)| (index, decide(&caller.principal)));
+        DecisionChanges {
+            is_anonymous_allowed: for_anonymous.allowed,
+            changed: decisions
+                .filter(|(_, (before, after))| *before != after.allowed)
+                .map(|(index, (_, after))| (index, after))
+                .collect(),
+        }
     }
 
     fn compare_agent(&self, agent: &ComparedAgent, totals: &mut PreviewTotals) {
@@ -276,54 +158,54 @@ impl PolicySetComparison {
             .collect();
         let waived_after = self.after.forbid_indices(&ids);
         for action in [Action::Discover, Action::Invoke, Action::Admit] {
-            let old = match_in_batch(&self.batches, action, &self.before, &agent.attributes);
-            let new = self.matches_under_new_set(action, &agent.attributes, &old);
-            let decisions = |principal: &Principal| {
-                let before = self
-                    .before
-                    .decide(action, principal, &old, &agent.waived_forbids);
-                let after = self.after.decide(action, principal, &new, &waived_after);
-                (before, after)
-            };
-            if action == Action::Admit {
-                let (before, after) = decisions(&agent.registrant);
-                // Approved content stays approved unless a policy forbids it. Pending content is approved if a policy
-                // permits it.
-                let stays_admitted = |decision: &AuthorizationDecision| match agent.is_approved {
-                    true => decision.allowed || decision.policies.is_empty(),
-                    false => decision.allowed,
-                };
-                let (old, new) = (stays_admitted(&before), stays_admitted(&after));
-                totals.record_change(
-                    (action, usize::MAX),
-                    "registrant",
-                    agent,
-                    (old, new),
-                    &after.policies,
-                    MAX_SAMPLE,
-                );
-                continue;
-            }
+            let old = self.before.match_agent(action, &agent.attributes);
+            let new = self.after.match_agent(action, &agent.attributes);
             if action == Action::Discover {
                 totals.any_listed |= agent.is_listed;
                 totals.any_found = totals.any_found
                     || agent.is_found_by_any(&self.after, &new, &waived_after, &self.callers);
             }
-            if !agent.is_listed || self.has_same_matches(&old, &new) {
+            if action == Action::Admit {
+                self.compare_admission(agent, (&old, &new), &waived_after, totals);
+                continue;
+            }
+            if !agent.is_listed || self.is_decided_alike(action, &old, &new) {
                 continue;
             }
             let inputs = (action, old, new, agent.waived_forbids.clone());
-            let decided = match totals.decided.get(&inputs) {
-                Some(decided) => Arc::clone(decided),
+            let changes = match totals.decided.get(&inputs) {
+                Some(changes) => Arc::clone(changes),
                 None => {
-                    let decided = self.decide_for_callers(&inputs, &waived_after);
+                    let changes = Arc::new(self.decision_changes(&inputs, &waived_after));
                     if totals.decided.len() < MAX_SHARED_DECISIONS {
-                        totals.decided.insert(inputs, Arc::clone(&decided));
+                        totals.decided.insert(inputs, Arc::clone(&changes));
                     }
-                    decided
+                    changes
                 }
             };
-            self.record_decisions(action, agent, &decided, totals);
+            self.record_decisions(action, agent, &changes, totals);
+        }
+    }
+
+    /// Approved content stays approved unless a policy forbids it. Pending content is approved if a policy permits it.
+    fn compare_admission(
+        &self,
+        agent: &ComparedAgent,
+        (old, new): (&PolicyMatches, &PolicyMatches),
+        waived_after: &BTreeSet<u16>,
+        totals: &mut PreviewTotals,
+    ) {
+        let (action, who) = (Action::Admit, &agent.registrant);
+        let before = self.before.decide(action, who, old, &agent.waived_forbids);
+        let after = self.after.decide(action, who, new, waived_after);
+        let stays_admitted = |decision: &AuthorizationDecision| {
+            decision.allowed || (agent.is_approved && decision.policies.is_empty())
+        };
+        let is_admitted = stays_admitted(&after);
+        if stays_admitted(&before) != is_admitted {
+            let place = (action, usize::MAX);
+            let policies = (is_admitted, after.policies.as_slice());
+            totals.record_change(place, "registrant", agent, policies, MAX_SAMPLE);
         }
     }
 
@@ -331,28 +213,26 @@ impl PolicySetComparison {
         &self,
         action: Action,
         agent: &ComparedAgent,
-        decided: &[(bool, AuthorizationDecision)],
+        changes: &DecisionChanges,
         totals: &mut PreviewTotals,
     ) {
-        let mut anonymous_keeps = false;
-        for (index, (caller, (before, after))) in self.callers.named.iter().zip(decided).enumerate()
-        {
+        let anonymous_keeps = changes.is_anonymous_allowed
+            && agent.is_visible_without_policies(&Principal::default());
+        for (index, after) in &changes.changed {
+            let Some(caller) = self.callers.named.get(*index) else {
+                continue;
+            };
             if !agent.is_visible_without_policies(&caller.principal) {
                 continue;
             }
-            if index == 0 {
-                anonymous_keeps = after.allowed;
+            if !after.allowed && anonymous_keeps {
+                totals.better_when_signed_out.insert(*index);
             }
-            if *before && !after.allowed && anonymous_keeps && index > 0 {
-                totals.better_when_signed_out.insert(index);
-            }
-            let change = (*before, after.allowed);
             totals.record_change(
-                (action, index),
+                (action, *index),
                 &caller.name,
                 agent,
-                change,
-                &after.policies,
+                (after.allowed, after.policies.as_slice()),
                 self.callers.sample_size(),
             );
         }
@@ -403,13 +283,9 @@ impl PreviewTotals {
         (action, caller_index): (Action, usize),
         caller: &str,
         agent: &ComparedAgent,
-        (before, after): (bool, bool),
-        policies: &[String],
+        (is_allowed, policies): (bool, &[String]),
         sample_size: usize,
     ) {
-        if before == after {
-            return;
-        }
         let change = self
             .changes
             .entry((action, caller_index))
@@ -421,7 +297,7 @@ impl PreviewTotals {
                 lost: 0,
                 lost_sample: Vec::new(),
             });
-        let (count, sample) = match after {
+        let (count, sample) = match is_allowed {
             true => (&mut change.gained, &mut change.gained_sample),
             false => (&mut change.lost, &mut change.lost_sample),
         };

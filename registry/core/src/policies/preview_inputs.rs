@@ -10,15 +10,18 @@ use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::agent;
 use uuid::Uuid;
 
+use crate::accounts::subject_callers::load_known_callers;
 use crate::admission::policies::registrant_principal;
 use crate::agents::policy_attributes::{agent_attributes_as_of, waived_forbid_indices};
 use crate::agents::records::load_agent_records;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::visibility::audience::{group_has_members, group_names_by_id};
+use crate::visibility::audience::group_names_by_id;
 use crate::visibility::audience_groups;
 use crate::visibility::caller::{INTERNAL_LABEL, PUBLIC_LABEL, group_audience_label};
 
+/// Maximum number of combinations of groups that are compared.
+const MAX_COMBINATIONS: usize = 200;
 /// Agents that a preview names for all kinds of callers together; few callers have longer samples.
 const MAX_NAMED_AGENTS: usize = 4_000;
 /// Bounds of the agents that a preview names for each kind of caller.
@@ -116,24 +119,32 @@ impl ComparedAgent {
             set.decide(Action::Discover, who, matches, waived_forbids)
                 .allowed
         };
-        let group_member = |group: &String| Principal {
-            account: Some(String::new()),
-            groups: vec![group.clone()],
-        };
+        let audience = self.audience_groups.iter();
+        let mut members = audience.filter_map(|group| callers.members.get(group));
         let existing = callers.named.iter().filter(|caller| caller.exists);
         let mut callers = existing.map(|caller| &caller.principal);
         self.is_listed
             && (callers.any(|who| self.is_visible_without_policies(who) && finds(who))
-                || self
-                    .audience_groups
-                    .iter()
-                    .any(|group| finds(&group_member(group))))
+                || members.any(|combinations| {
+                    let mut combinations = combinations.iter();
+                    combinations.any(|groups| finds(&new_member(groups.clone())))
+                }))
     }
 }
 
 pub(super) struct ComparedCallers {
-    /// At most two, and one for each policy of both sets.
+    /// At most two, one for each name in a policy of both sets, and the combinations of groups.
     pub(super) named: Vec<CallerKind>,
+    /// By a group: in which of the groups that policies name its members are.
+    members: HashMap<String, BTreeSet<Vec<String>>>,
+}
+
+/// A member of these groups whom no policy names.
+fn new_member(groups: Vec<String>) -> Principal {
+    Principal {
+        account: Some(String::new()),
+        groups,
+    }
 }
 
 impl ComparedCallers {
@@ -147,12 +158,14 @@ impl ComparedCallers {
 pub(super) struct CallerKind {
     pub(super) name: String,
     pub(super) principal: Principal,
-    /// Whether a caller of this kind exists: a policy may name a group without members, or a missing account.
+    /// Whether a caller of this kind exists: a policy may name a group without members, or one whose members are all
+    /// in another one too, or a missing account.
     exists: bool,
 }
 
-/// Loads the kinds of callers: callers without a token, accounts that no policy names, and every caller that a policy
-/// names, accounts with their groups.
+/// Loads the kinds of callers: callers without a token, accounts that no policy names, every caller that a policy
+/// names, accounts with their groups, and members of several groups that policies name, as far as accounts are in
+/// these.
 pub(super) async fn load_compared_callers(
     context: &AppContext,
     sets: &[&PolicySet],
@@ -165,39 +178,52 @@ pub(super) async fn load_compared_callers(
         PrincipalScope::Account(name) => name != ANONYMOUS_ACCOUNT,
         _ => true,
     });
-    let caller_kind = |name: &str, account: Option<&str>| CallerKind {
-        name: name.to_owned(),
-        principal: Principal {
-            account: account.map(str::to_owned),
-            groups: Vec::new(),
-        },
+    let caller_kind = |name: String, principal: Principal| CallerKind {
+        name,
+        principal,
         exists: true,
     };
-    // No account has this name.
     let mut named = vec![
-        caller_kind("anonymous", None),
-        caller_kind("anybody signed in", Some("")),
+        caller_kind("anonymous".to_owned(), Principal::default()),
+        caller_kind("anybody signed in".to_owned(), new_member(Vec::new())),
     ];
+    let known = load_known_callers(context).await?;
+    let groups = scopes.iter().filter_map(|scope| match scope {
+        PrincipalScope::Group(name) => Some(name.clone()),
+        _ => None,
+    });
+    let groups: BTreeSet<String> = groups.collect();
+    let combinations = known.group_combinations(&groups);
     for scope in scopes {
-        named.push(load_caller_kind(context, scope).await?);
-    }
-    Ok(ComparedCallers { named })
-}
-
-async fn load_caller_kind(context: &AppContext, scope: &PrincipalScope) -> Result<CallerKind> {
-    let (PrincipalScope::Group(name) | PrincipalScope::Account(name)) = scope else {
-        return Err(AppError::internal("a scope names no principal".to_owned()));
-    };
-    if matches!(scope, PrincipalScope::Group(_)) {
-        return Ok(CallerKind {
-            name: format!("group {name}"),
-            principal: Principal {
-                account: Some(String::new()),
-                groups: vec![name.clone()],
-            },
-            exists: group_has_members(&context.store, name).await?,
+        named.push(match scope {
+            PrincipalScope::Group(name) => {
+                let alone = vec![name.clone()];
+                CallerKind {
+                    name: format!("group {name}"),
+                    exists: known.truncated || combinations.contains(&alone),
+                    principal: new_member(alone),
+                }
+            }
+            PrincipalScope::Account(name) => load_named_account(context, name).await?,
+            _ => return Err(AppError::internal("a scope names no principal".to_owned())),
         });
     }
+    let several = combinations.into_iter().filter(|names| names.len() > 1);
+    named.extend(several.take(MAX_COMBINATIONS).map(|names| {
+        let name = format!("groups {}", names.join(", "));
+        caller_kind(name, new_member(names))
+    }));
+    let mut members: HashMap<String, BTreeSet<Vec<String>>> = HashMap::new();
+    for account in known.bound_accounts() {
+        for group in &account.group_names {
+            let of_group = members.entry(group.clone()).or_default();
+            of_group.insert(account.groups_among(&groups));
+        }
+    }
+    Ok(ComparedCallers { named, members })
+}
+
+async fn load_named_account(context: &AppContext, name: &str) -> Result<CallerKind> {
     let account = account_by_name(&context.store, name).await?;
     let principal = registrant_principal(&context.store, account.map(|account| account.id)).await?;
     Ok(CallerKind {
@@ -205,7 +231,7 @@ async fn load_caller_kind(context: &AppContext, scope: &PrincipalScope) -> Resul
         // A disabled account does not count as existing.
         exists: principal.account.is_some(),
         principal: Principal {
-            account: Some(name.clone()),
+            account: Some(name.to_owned()),
             groups: principal.groups,
         },
     })

@@ -29,9 +29,12 @@ const MAX_STORED_PREVIEWS: u64 = 20;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after its last sign of life a preview counts as given up.
 const MAX_SILENCE: i64 = 60 * SECOND;
+/// How long a page waits for a preview.
+const MAX_PAGE_WAIT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Requests a preview. One of the same policies, compared with the same set while nothing has happened since, is not
-/// made again.
+/// Requests a preview. One of the same policies, compared with the same set, is not made again while it is in progress
+/// or nothing has happened since.
 pub async fn policy_preview_start(
     context: &AppContext,
     caller: &Caller,
@@ -45,12 +48,13 @@ pub async fn policy_preview_start(
     let digest = policies_digest(&texts)?;
     let newest = policies::newest_policy_set_number(&context.store).await?;
     let last_event = events::highest_event_seq(&context.store).await?;
-    let subject = format!("{digest} {newest} {last_event}");
+    let compared = format!("{digest} {newest} ");
+    let subject = format!("{compared}{last_event}");
     let now = context.now();
     let oldest = now.plus_micros(-PREVIEW_LIFETIME).0;
     let write = context.store.begin_write().await?;
-    let same = policy_previews::newest_policy_preview(&write, &subject, oldest).await?;
-    if let Some(same) = same.filter(|row| is_usable(row, now)) {
+    let same = policy_previews::newest_policy_preview(&write, &compared, oldest).await?;
+    if let Some(same) = same.filter(|row| is_usable(row, &subject, now)) {
         return job_view(context, caller, same);
     }
     let times = policy_previews::policy_preview_times(&write, MAX_STORED_PREVIEWS).await?;
@@ -84,6 +88,39 @@ pub async fn policy_preview_start(
     job_view(context, caller, row)
 }
 
+/// Requests a preview for a page, and waits for it.
+///
+/// # Errors
+/// `Unavailable` with the progress where it takes longer: who asks again goes on waiting for the same preview.
+pub async fn policy_preview_await(
+    context: &AppContext,
+    caller: &Caller,
+    new: &NewPolicies,
+) -> Result<PolicyPreview> {
+    let mut job = policy_preview_start(context, caller, new).await?;
+    let begun_at = context.monotonic_time();
+    loop {
+        if let Some(preview) = job.preview {
+            return Ok(preview);
+        }
+        let waited = context.monotonic_time().saturating_sub(begun_at);
+        let is_open = job.state.known_value().is_some_and(PreviewState::is_open);
+        if !is_open || waited >= MAX_PAGE_WAIT {
+            let text = job.problem.unwrap_or_else(|| {
+                format!(
+                    "The preview is {}: {} of {} agents are evaluated. Request it again to wait for it.",
+                    job.state.as_str(),
+                    job.evaluated,
+                    job.agents
+                )
+            });
+            return Err(AppError::unavailable(text, 1));
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+        job = policy_preview_show(context, caller, job.id).await?;
+    }
+}
+
 /// Shows a preview with its progress or result.
 pub async fn policy_preview_show(
     context: &AppContext,
@@ -111,9 +148,9 @@ pub async fn policy_preview_cancel(context: &AppContext, caller: &Caller, id: Uu
 }
 
 /// Whether a request may be answered with an earlier preview.
-fn is_usable(row: &policy_preview::Model, now: Timestamp) -> bool {
+fn is_usable(row: &policy_preview::Model, subject: &str, now: Timestamp) -> bool {
     match row.state.known_value() {
-        Some(PreviewState::Done) => true,
+        Some(PreviewState::Done) => row.subject == subject,
         Some(state) => state.is_open() && !is_given_up(row, now),
         None => false,
     }
@@ -276,5 +313,5 @@ async fn try_make_preview(
         return Ok(None);
     }
     let after = compile_requested_set(context, texts, context.now()).await?;
-    make_preview(context, after, Some(&mut reporter)).await
+    make_preview(context, after, reporter).await
 }

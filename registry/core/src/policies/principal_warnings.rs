@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use a2a_registry_policy::{ANONYMOUS_ACCOUNT, PolicySet, Principal, PrincipalScope};
+use a2a_registry_policy::{ANONYMOUS_ACCOUNT, PolicySet, PrincipalScope};
 use a2a_registry_store::accounts::{account_page, accounts_by_names};
-use a2a_registry_store::entity::account_group;
-use a2a_registry_store::groups::{ADMIN_ORIGIN, group_page, groups_by_names};
+use a2a_registry_store::groups::{group_page, groups_by_names};
 
 use crate::context::AppContext;
 use crate::error::Result;
+use crate::visibility::audience::policy_group_name;
 
 /// Maximum number of names in one query.
 const NAMES_PER_QUERY: usize = 200;
@@ -49,7 +49,7 @@ pub async fn unknown_principal_warnings(
         return Ok(Vec::new());
     }
     let known_groups = group_page(&context.store, None, MAX_COMPARED_NAMES).await?;
-    let known_groups: Vec<String> = known_groups.iter().map(group_policy_name).collect();
+    let known_groups: Vec<String> = known_groups.iter().map(policy_group_name).collect();
     let known_accounts = account_page(&context.store, None, MAX_COMPARED_NAMES).await?;
     let known_accounts: Vec<String> = known_accounts.into_iter().map(|row| row.name).collect();
     let unknown_groups = unknown_groups
@@ -106,7 +106,7 @@ async fn unknown_groups(context: &AppContext, names: Vec<String>) -> Result<Vec<
     for chunk in names.chunks(NAMES_PER_QUERY) {
         let short_names: Vec<String> = chunk.iter().map(short_name).collect();
         let rows = groups_by_names(&context.store, &short_names).await?;
-        known.extend(rows.iter().map(group_policy_name));
+        known.extend(rows.iter().map(policy_group_name));
     }
     Ok(leave_out_known(names, &known))
 }
@@ -123,12 +123,6 @@ async fn unknown_accounts(context: &AppContext, names: Vec<String>) -> Result<Ve
 fn leave_out_known(mut names: Vec<String>, known: &HashSet<String>) -> Vec<String> {
     names.retain(|name| !known.contains(name));
     names
-}
-
-/// The name of a group in policies.
-fn group_policy_name(group: &account_group::Model) -> String {
-    let issuer = Some(group.origin.as_str()).filter(|origin| *origin != ADMIN_ORIGIN);
-    Principal::format_group_id(issuer, &group.name)
 }
 
 #[cfg(test)]

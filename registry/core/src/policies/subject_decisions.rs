@@ -29,7 +29,7 @@ use crate::endpoints::selection::load_vouched_origins;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::policies::access_decision::{
     AccessQuestion, AccessVerdict, MAX_SET_CHANGES, changing_sets_error, decide_call,
-    is_evaluated_under, parse_decision_action, uncallable_agent_reason,
+    is_evaluated_under, parse_decision_action, silent_database_verdict, uncallable_agent_reason,
 };
 use crate::process_state::agent_cache::RenderedAgent;
 use crate::visibility::caller::Caller;
@@ -42,7 +42,7 @@ pub const MAX_DATABASE_SILENCE: Duration = Duration::from_secs(5);
 pub const MAX_AGENTS_PER_URL: usize = 100;
 const MAX_REFERENCE_CHARS: usize = 1_024;
 const MAX_SUBJECT_GROUPS: usize = 100;
-const SILENT_DATABASE: &str =
+pub(super) const SILENT_DATABASE: &str =
     "This process has not heard from its database for more than 5 s, so it denies everything.";
 
 /// A question of a gateway, whose subject is the holder of the token in `Subject-Authorization`, or else the account
@@ -165,9 +165,8 @@ pub(super) async fn decide_for_subject(
         resource,
         sees_policies: true,
     };
-    if database_silence(context) > MAX_DATABASE_SILENCE {
+    if let Some(verdict) = silent_database_verdict(context) {
         let set = context.policy_sets.enforced_set();
-        let verdict = AccessVerdict::denied(SILENT_DATABASE);
         return Ok(question.record_verdict(context, &set, verdict, None));
     }
     let (name, subject) = load_subject(context, asker, request, subject_token).await?;
@@ -426,13 +425,13 @@ async fn find_agents(
 /// Whether an admin vouches for the endpoints of an origin, from memory while no vouch has changed.
 async fn is_vouched_origin(context: &AppContext, origin: &str) -> Result<bool> {
     let callers = &context.decision_callers;
-    if let Some(known) = callers.vouched_origins() {
-        return Ok(known.contains(origin));
-    }
     // Read before the rows, so that a change in between is detected later.
     let generation = callers.generation();
+    if let Some(known) = callers.vouched_origins.get(generation) {
+        return Ok(known.contains(origin));
+    }
     let loaded = Arc::new(load_vouched_origins(&context.store).await?);
-    callers.set_vouched_origins(generation, Arc::clone(&loaded));
+    callers.vouched_origins.set(generation, Arc::clone(&loaded));
     Ok(loaded.contains(origin))
 }
 

@@ -22,7 +22,7 @@ use crate::policy_sets::{parse_stored_policies, policy_set_number};
 
 /// Agents per transaction.
 const BATCH_SIZE: u64 = 500;
-/// Minimum time between two searches for agents that reach an age: each reads a column of all agents.
+/// Minimum time between two searches for agents that reach an age.
 const MIN_CHECK_INTERVAL: i64 = MINUTE;
 /// Maximum time between two such searches, because an approval can be dated back.
 const MAX_CHECK_INTERVAL: i64 = HOUR;

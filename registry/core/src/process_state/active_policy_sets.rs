@@ -1,11 +1,11 @@
 //! The policy sets of this process: the one in force, and the pending one under which agents are already evaluated.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_policy::{Action, AgentAttributes, PolicyMatches, PolicySet, PolicyText};
+use a2a_registry_policy::{PolicySet, PolicyText};
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
@@ -18,7 +18,7 @@ pub struct ActivePolicySets {
     /// The sets that were compiled last.
     pub compiled: CompiledSetCache,
     /// The newest set that this process knows. It decides admissions and registrations.
-    newest: ArcSwap<AdmissionPolicySet>,
+    newest: ArcSwap<PolicySet>,
     /// Agents that may have to be put on hold, or released.
     reevaluation_queue: Mutex<PendingReevaluation>,
     /// Signals that agents may have to be put on hold, or released.
@@ -44,22 +44,6 @@ pub struct ActivePolicySets {
     preview_queue: Mutex<VecDeque<(Uuid, Vec<PolicyText>)>>,
     /// Signals that there is a preview to make.
     pub preview_signal: Notify,
-}
-
-/// A set by which this process admits, with the matches of its shipped policies.
-#[derive(Debug)]
-struct AdmissionPolicySet {
-    set: Arc<PolicySet>,
-    default_matches: DefaultPolicyMatches,
-}
-
-impl AdmissionPolicySet {
-    fn new(set: Arc<PolicySet>) -> Self {
-        Self {
-            set,
-            default_matches: DefaultPolicyMatches::default(),
-        }
-    }
 }
 
 /// Agents that may have to be put on hold, or released.
@@ -104,7 +88,7 @@ impl ActivePolicySets {
         Self {
             sets: ArcSwap::from_pointee(sets),
             compiled,
-            newest: ArcSwap::from_pointee(AdmissionPolicySet::new(in_force)),
+            newest: ArcSwap::new(in_force),
             reevaluation_queue: Mutex::default(),
             reevaluation_signal: Notify::new(),
             preview_permit: Semaphore::new(1),
@@ -183,27 +167,12 @@ impl ActivePolicySets {
 
     /// The newest set that this process knows.
     pub fn newest_set(&self) -> Arc<PolicySet> {
-        Arc::clone(&self.newest.load().set)
-    }
-
-    /// Returns the shipped policies of a set that match a card with these facts, if the set has no written policies
-    /// about admission.
-    pub fn default_policy_matches(
-        &self,
-        set: &Arc<PolicySet>,
-        facts: &AgentAttributes,
-    ) -> PolicyMatches {
-        let newest = self.newest.load();
-        match Arc::ptr_eq(&newest.set, set) {
-            true => newest.default_matches.evaluate(set, facts),
-            // A newer set was made since.
-            false => set.match_agent(Action::Admit, facts),
-        }
+        self.newest.load_full()
     }
 
     /// Makes this set decide admissions from now on.
     pub fn set_newest(&self, newest: Arc<PolicySet>) {
-        self.newest.store(Arc::new(AdmissionPolicySet::new(newest)));
+        self.newest.store(newest);
     }
 
     /// Queues changed agents, because policies may now decide differently about their admission.
@@ -322,32 +291,5 @@ impl ActivePolicySets {
     /// Whether a newer set may have been made since the last call.
     pub fn take_newer_flag(&self) -> bool {
         self.may_have_newer.swap(false, Ordering::AcqRel)
-    }
-}
-
-/// The facts that the shipped policies use: whether the domain is verified and on `allow_domains`, whether the card is
-/// covered and has an error, and the class of its change.
-type DefaultPolicyFacts = (bool, bool, bool, bool, String);
-
-/// The matches of sets whose only admission policies are the shipped ones. These are evaluated once for each
-/// combination of the facts that they use, and not for each card.
-#[derive(Debug, Default)]
-pub struct DefaultPolicyMatches(Mutex<BTreeMap<DefaultPolicyFacts, PolicyMatches>>);
-
-impl DefaultPolicyMatches {
-    /// Returns the policies that match a card with these facts. Must always be called with the same set.
-    pub fn evaluate(&self, set: &PolicySet, facts: &AgentAttributes) -> PolicyMatches {
-        let key = (
-            facts.verified,
-            facts.allow_listed,
-            facts.covered,
-            facts.has_error,
-            facts.change.clone(),
-        );
-        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let matches = cache.entry(key);
-        matches
-            .or_insert_with(|| set.match_agent(Action::Admit, facts))
-            .clone()
     }
 }

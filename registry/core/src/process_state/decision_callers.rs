@@ -1,14 +1,16 @@
-//! Callers that decisions were about or that asked for them, and the hosts that admins vouch for, so that a gateway's
-//! next question reads no rows. An event about any account, group, token or vouch makes all of them stale.
+//! Callers that decisions were about or that asked for them, the hosts that admins vouch for, and the accounts that
+//! policies may hide agents from, so that the next question reads no rows. An event about any account, group, token or
+//! vouch makes all of them stale.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use a2a_registry_domain::role::Permission;
 use moka::sync::Cache;
 
-use crate::visibility::caller::Caller;
+use crate::visibility::caller::{Caller, CallerAccount};
 
 /// Maximum age of an entry: accounts also change with time alone, when nobody confirms them any more.
 const MAX_AGE: Duration = Duration::from_secs(60);
@@ -20,9 +22,53 @@ const ENTRY_OVERHEAD_BYTES: usize = 512;
 #[derive(Debug)]
 pub struct DecisionCallers {
     entries: Cache<String, Arc<CachedCaller>>,
-    /// The origins for whose endpoints an admin vouches, with the generation before they were read.
-    vouched_origins: Mutex<(u64, Arc<HashSet<String>>)>,
+    /// The origins for whose endpoints an admin vouches.
+    pub vouched_origins: GenerationValue<HashSet<String>>,
+    /// The accounts that policies may hide agents from.
+    pub known: GenerationValue<KnownCallers>,
     generation: AtomicU64,
+}
+
+/// A value, with the generation before its rows were read.
+#[derive(Debug, Default)]
+pub struct GenerationValue<T>(Mutex<(u64, Arc<T>)>);
+
+impl<T> GenerationValue<T> {
+    /// The value, if it was read in this generation.
+    pub fn get(&self, generation: u64) -> Option<Arc<T>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (kept.0 == generation).then(|| Arc::clone(&kept.1))
+    }
+
+    pub fn set(&self, generation: u64, value: Arc<T>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (generation, value);
+    }
+}
+
+/// Accounts as callers.
+#[derive(Debug, Default)]
+pub struct KnownCallers {
+    pub callers: Vec<Caller>,
+    /// Whether there are more.
+    pub truncated: bool,
+}
+
+impl KnownCallers {
+    /// The accounts that policies bind: those that may read and do not see everything.
+    pub fn bound_accounts(&self) -> impl Iterator<Item = &CallerAccount> {
+        let bound = self.callers.iter().filter(|caller| {
+            caller.has_permission(Permission::Read) && !caller.has_permission(Permission::SeeAll)
+        });
+        bound.filter_map(|caller| caller.account.as_ref())
+    }
+
+    /// Which of these groups accounts that policies bind are in: each combination once, and only those of an account.
+    pub fn group_combinations(&self, named: &BTreeSet<String>) -> BTreeSet<Vec<String>> {
+        let accounts = self.bound_accounts();
+        accounts
+            .map(|account| account.groups_among(named))
+            .collect()
+    }
 }
 
 #[derive(Debug)]
@@ -48,7 +94,8 @@ impl DecisionCallers {
                 .weigher(|key: &String, entry: &Arc<CachedCaller>| entry_weight(key, entry))
                 .time_to_live(MAX_AGE)
                 .build(),
-            vouched_origins: Mutex::default(),
+            vouched_origins: GenerationValue::default(),
+            known: GenerationValue::default(),
             // Nothing was read in generation 0.
             generation: AtomicU64::new(1),
         }
@@ -79,18 +126,6 @@ impl DecisionCallers {
             ends_at,
         };
         self.entries.insert(key, Arc::new(entry));
-    }
-
-    /// The origins for whose endpoints an admin vouches, if nothing about them has changed since they were read.
-    pub fn vouched_origins(&self) -> Option<Arc<HashSet<String>>> {
-        let known = self.vouched_origins.lock();
-        let known = known.unwrap_or_else(PoisonError::into_inner);
-        (known.0 == self.generation()).then(|| Arc::clone(&known.1))
-    }
-
-    pub fn set_vouched_origins(&self, generation: u64, origins: Arc<HashSet<String>>) {
-        let known = self.vouched_origins.lock();
-        *known.unwrap_or_else(PoisonError::into_inner) = (generation, origins);
     }
 
     /// Frees entries that are too old: without requests the cache would not free them itself.

@@ -1,6 +1,6 @@
 //! The changes that policies on a dry run would have made in this process, until they are written to the database.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use a2a_registry_domain::role::Permission;
@@ -18,12 +18,12 @@ use crate::visibility::caller::Caller;
 const MAX_CHANGES: usize = 20_000;
 
 /// A change that a policy on a dry run would have made.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct DryRunChange {
     policy: String,
     fingerprint: String,
     day: i32,
-    action: Action,
+    action: String,
     resource: String,
     /// The name of the account; empty for callers without one.
     caller: String,
@@ -53,7 +53,8 @@ pub enum DryRunObservedResponse {
 
 #[derive(Debug, Default)]
 pub struct DryRunCounters {
-    counts: Mutex<HashMap<DryRunChange, i64>>,
+    /// In a fixed order, so that two processes that write the same rows do not deadlock.
+    counts: Mutex<BTreeMap<DryRunChange, i64>>,
     observations: Mutex<Vec<DryRunObservation>>,
 }
 
@@ -104,7 +105,7 @@ impl DryRunCounters {
                 policy: policy.id.clone(),
                 fingerprint: policy_fingerprint(&policy.text),
                 day,
-                action,
+                action: action.as_str().to_owned(),
                 resource: resource.to_owned(),
                 caller: principal.account.clone().unwrap_or_default(),
                 allows: policy.effect == Effect::Permit,
@@ -128,16 +129,13 @@ impl DryRunCounters {
             policy: change.policy,
             fingerprint: change.fingerprint,
             day: change.day,
-            action: change.action.as_str().to_owned(),
+            action: change.action,
             resource: change.resource,
             caller: change.caller,
             allows: change.allows,
             count,
         };
-        // In a fixed order, so that two processes that write the same rows do not deadlock.
-        let mut rows: Vec<dry_run_change::Model> = counts.into_iter().map(row).collect();
-        rows.sort_unstable_by(|one, other| dry_run_row_key(one).cmp(&dry_run_row_key(other)));
-        rows
+        counts.into_iter().map(row).collect()
     }
 
     /// Takes back counts that could not be written.
@@ -146,14 +144,11 @@ impl DryRunCounters {
             return;
         };
         for row in rows {
-            let Some(action) = Action::parse(&row.action) else {
-                continue;
-            };
             let change = DryRunChange {
                 policy: row.policy,
                 fingerprint: row.fingerprint,
                 day: row.day,
-                action,
+                action: row.action,
                 resource: row.resource,
                 caller: row.caller,
                 allows: row.allows,
@@ -161,18 +156,6 @@ impl DryRunCounters {
             *counts.entry(change).or_default() += row.count;
         }
     }
-}
-
-/// The columns that identify a counted row.
-fn dry_run_row_key(row: &dry_run_change::Model) -> (&str, &str, i32, &str, &str, &str) {
-    (
-        &row.policy,
-        &row.fingerprint,
-        row.day,
-        &row.action,
-        &row.resource,
-        &row.caller,
-    )
 }
 
 /// Distinguishes the texts of policies.

@@ -13,7 +13,6 @@ pub mod embedding_pace;
 pub mod fair_semaphore;
 pub mod federation;
 pub mod health_state;
-pub mod hidden_agents;
 pub mod last_crawl;
 pub mod lint_pool;
 pub mod outage;

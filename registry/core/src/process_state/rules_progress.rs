@@ -1,5 +1,6 @@
 //! The progress of decisions under changed admission rules, as this process knows it.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
@@ -9,6 +10,9 @@ use uuid::Uuid;
 pub struct RulesRunProgress {
     /// The name of this process in the lease of the decisions.
     pub lease_owner: Uuid,
+    /// Whether a reload failed that the database may have recorded: then even the rules from before it must be
+    /// recorded again.
+    pub has_uncertain_reload: AtomicBool,
     stage: Mutex<RulesRunStage>,
 }
 
@@ -40,6 +44,7 @@ impl RulesRunProgress {
     pub fn new(lease_owner: Uuid) -> Self {
         Self {
             lease_owner,
+            has_uncertain_reload: AtomicBool::new(false),
             stage: Mutex::new(RulesRunStage::Waiting),
         }
     }

@@ -4,10 +4,12 @@ use a2a_registry_api::limits::MAX_INBOX_ENTRIES;
 use a2a_registry_api::{News, Review, Seen, Waiting, WaitingDomain};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::hidden_agents::hidden_agents_by_ids;
 use a2a_registry_store::{accounts, decisions, domains, ownership, review_notes, reviews};
 use uuid::Uuid;
 
 use crate::agents::hidden_agents::load_hidden_agents;
+use crate::commit::decision_maker::POLICY_ACTOR;
 use crate::context::AppContext;
 use crate::error::Result;
 use crate::hooks::views::load_failing_hooks;
@@ -92,7 +94,17 @@ async fn load_news(context: &AppContext, account: &CallerAccount, since: i64) ->
         text: Some(row.text),
         at: Timestamp(row.at),
     });
-    let mut news: Vec<News> = decided.chain(comments).collect();
+    let hidden = hidden_agents_by_ids(&context.store, &own, MAX_INBOX_ENTRIES).await?;
+    let hidden = hidden.into_iter().filter(|row| row.since > since);
+    let hidden = hidden.map(|row| News {
+        kind: "hidden".to_owned(),
+        agent: row.agent_id,
+        review: None,
+        by: POLICY_ACTOR.to_owned(),
+        text: None,
+        at: Timestamp(row.since),
+    });
+    let mut news: Vec<News> = decided.chain(comments).chain(hidden).collect();
     news.sort_by_key(|one| std::cmp::Reverse(one.at));
     news.truncate(MAX_INBOX_ENTRIES);
     Ok(news)

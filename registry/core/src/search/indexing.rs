@@ -153,7 +153,6 @@ fn affects_registrants(row: &event::Model) -> bool {
 /// Marks what this process keeps of these agents as stale, and of callers if these events may change any.
 fn mark_changes(context: &AppContext, rows: &[event::Model], agents: &[Uuid]) {
     context.change_counters.increment(agents);
-    context.hidden_agents.queue_agents(agents);
     if rows.iter().any(changes_callers) {
         context.decision_callers.invalidate();
     }

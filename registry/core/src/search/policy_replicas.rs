@@ -56,19 +56,26 @@ pub fn start_replica_reports(
 
 /// Stores which set this process has in force.
 pub async fn report_policy_set(context: &AppContext) -> Result<(), StoreError> {
-    let own = own_report(context);
+    let now = database_time(context).await?;
+    let own = own_report(context, now);
     let row = policy_replica::Model {
         process: own.process,
         number: i64::try_from(own.in_force).unwrap_or(i64::MAX),
         evaluated: i64::try_from(own.evaluated).unwrap_or(i64::MAX),
         agents: i64::try_from(own.agents).unwrap_or(i64::MAX),
-        seen_at: own.seen_at.0,
+        seen_at: now.0,
     };
     let write = context.store.begin_write().await?;
     write.upsert_policy_replica(row).await?;
-    let long_gone = context.now().plus_micros(-DAY);
+    let long_gone = now.plus_micros(-DAY);
     write.delete_silent_policy_replicas(long_gone.0).await?;
     write.commit().await
+}
+
+/// The database's time, by which all processes report and count silence: their own clocks may differ by more.
+async fn database_time(context: &AppContext) -> Result<Timestamp, StoreError> {
+    let server_clock = context.store.server_clock().await?;
+    Ok(server_clock.map_or_else(|| context.now(), Timestamp))
 }
 
 async fn withdraw_report(context: &AppContext) -> Result<(), StoreError> {
@@ -79,7 +86,7 @@ async fn withdraw_report(context: &AppContext) -> Result<(), StoreError> {
     write.commit().await
 }
 
-fn own_report(context: &AppContext) -> PolicyReplica {
+fn own_report(context: &AppContext, seen_at: Timestamp) -> PolicyReplica {
     let sets = &context.policy_sets;
     let (evaluated, agents) = sets.evaluation_progress();
     PolicyReplica {
@@ -87,19 +94,20 @@ fn own_report(context: &AppContext) -> PolicyReplica {
         in_force: sets.enforced_set().number(),
         evaluated,
         agents,
-        seen_at: context.now(),
+        seen_at,
     }
 }
 
 /// The running processes, this one first.
 pub async fn load_policy_replicas(context: &AppContext) -> Result<Vec<PolicyReplica>> {
-    let own = own_report(context);
+    let now = database_time(context).await?;
+    let own = own_report(context, now);
     let own_process = own.process;
     let mut replicas = vec![own];
     if !context.store.is_postgres() {
         return Ok(replicas);
     }
-    let since = context.now().plus_micros(-MAX_SILENCE);
+    let since = now.plus_micros(-MAX_SILENCE);
     let rows = policies::policy_replicas(&context.store, since.0, MAX_REPLICAS).await?;
     let others = rows.into_iter().filter(|row| row.process != own_process);
     let count = |number: i64| u64::try_from(number).unwrap_or(0);

@@ -7,8 +7,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_policy::{Action, AgentAttributes, BatchEvaluator, PolicyMode, PolicySet};
+use a2a_registry_policy::{Action, BatchEvaluator, PolicyMode, PolicySet};
 use a2a_registry_search::RuleLabelUpdate;
 use a2a_registry_store::{events, policies};
 use futures::future::join_all;
@@ -148,19 +147,12 @@ async fn agents_without_label(
 /// The evaluation of all agents under a set.
 struct PolicyRollout {
     set: Arc<PolicySet>,
-    evaluators: Evaluators,
+    /// The policies that the set before does not have; `None` if it has all.
+    changed: Option<Arc<BatchEvaluator>>,
     /// The label of agents that were evaluated under the set before, if its results are used.
     marker_before: Option<String>,
     /// Labels by policies of that set, each with the one that stands for it now.
     copies: Vec<(String, String)>,
-}
-
-/// The policies to evaluate.
-#[derive(Clone)]
-struct Evaluators {
-    all: Arc<BatchEvaluator>,
-    /// The policies that the set before does not have; `None` if it has all.
-    changed: Option<Arc<BatchEvaluator>>,
 }
 
 impl PolicyRollout {
@@ -172,35 +164,33 @@ impl PolicyRollout {
         let copies = before.as_ref().map_or_else(Vec::new, |before| {
             carried_policy_labels(&set, before, &carried)
         });
-        let conditional: BTreeSet<u16> = set
+        let mut changed: BTreeSet<u16> = set
             .policies_for_action(Action::Discover)
             .filter(|(_, policy)| policy.mode != PolicyMode::Off && policy.is_conditional)
             .map(|(index, _)| index)
             .collect();
-        let mut changed = conditional.clone();
         for (_, here) in &carried {
             changed.remove(here);
         }
+        let is_any_changed = !changed.is_empty();
         let compiled = Arc::clone(&set);
         let prepared = tokio::task::spawn_blocking(move || {
-            let evaluator = |indices: &BTreeSet<u16>| {
-                let evaluator = compiled.batch_evaluator(Action::Discover, indices);
-                evaluator.map(Arc::new)
-            };
-            Some(Evaluators {
-                all: evaluator(&conditional)?,
-                changed: match changed.is_empty() {
-                    true => None,
-                    false => Some(evaluator(&changed)?),
-                },
-            })
+            is_any_changed.then(|| compiled.batch_evaluator(Action::Discover, &changed))
         });
-        let evaluators = prepared.await.ok().flatten();
+        let prepared = prepared
+            .await
+            .map_err(|error| IndexingError::Failed(error.to_string()))?;
+        let changed = match prepared {
+            Some(None) => {
+                let text = "there is not enough memory to evaluate policies".to_owned();
+                return Err(IndexingError::Failed(text));
+            }
+            Some(Some(evaluator)) => Some(Arc::new(evaluator)),
+            None => None,
+        };
         Ok(Self {
             set,
-            evaluators: evaluators.ok_or_else(|| {
-                IndexingError::Failed("there is not enough memory to evaluate policies".to_owned())
-            })?,
+            changed,
             marker_before: before.map(|before| evaluated_set_label(&before)),
             copies,
         })
@@ -211,7 +201,7 @@ impl PolicyRollout {
         let mut update = context
             .index
             .new_rule_label_update(marker, self.copies.clone());
-        if let (None, Some(before)) = (&self.evaluators.changed, &self.marker_before) {
+        if let (None, Some(before)) = (&self.changed, &self.marker_before) {
             update.add_agents_with(before.clone());
         }
         update
@@ -234,7 +224,7 @@ impl PolicyRollout {
                 .collect(),
             None => agents.iter().copied().collect(),
         };
-        if self.evaluators.changed.is_none() {
+        if self.changed.is_none() {
             agents.retain(|id| unknown.contains(id));
         }
         let mut update = self.new_update(context);
@@ -287,43 +277,33 @@ impl PolicyRollout {
             .copied()
             .filter(|id| unknown.contains(id))
             .collect();
-        let changed = self.evaluators.changed.as_ref();
+        let changed = self.changed.clone();
         let is_cardless = unknown.is_empty()
-            && changed.is_some_and(|changed| changed.reads_only(&CARDLESS_ATTRIBUTES));
+            && changed
+                .as_ref()
+                .is_some_and(|changed| changed.reads_only(&CARDLESS_ATTRIBUTES));
         let read_tx = context.store.begin_read().await?;
         let rows = PolicyRecordRows::load(&read_tx, ids, !is_cardless).await?;
         drop(read_tx);
         let (rules, now) = (context.rules(), context.now());
         let ages_as_of = context.policy_sets.ages_as_of();
-        let (set, evaluators) = (Arc::clone(&self.set), self.evaluators.clone());
+        let set = Arc::clone(&self.set);
         let evaluate = move |record: AgentRecord| {
             let id = record.agent.id;
-            let evaluator = match &evaluators.changed {
-                Some(changed) if !unknown.contains(&id) => changed,
-                _ => &evaluators.all,
-            };
             let attributes = record.policy_subject().agent_attributes(&rules, ages_as_of);
-            (
-                id,
-                evaluated_labels(&set, evaluator, &record, &attributes, now),
-            )
+            let mut matches = match &changed {
+                Some(changed) if !unknown.contains(&id) => {
+                    set.match_agent_in_batch(changed, &attributes)
+                }
+                _ => set.match_agent(Action::Discover, &attributes),
+            };
+            matches.remove_waived(&set.forbid_indices(&record.waived_policies(now)));
+            (id, matched_policy_labels(&set, &matches))
         };
         tokio::task::spawn_blocking(move || rows.into_records().map(evaluate).collect())
             .await
             .map_err(|error| IndexingError::Failed(error.to_string()))
     }
-}
-
-fn evaluated_labels(
-    set: &PolicySet,
-    evaluator: &BatchEvaluator,
-    record: &AgentRecord,
-    attributes: &AgentAttributes,
-    now: Timestamp,
-) -> Vec<String> {
-    let mut matches = evaluator.evaluate(attributes);
-    matches.remove_waived(&set.forbid_indices(&record.waived_policies(now)));
-    matched_policy_labels(set, &matches)
 }
 
 /// Number of chunks to evaluate at the same time: one while searches wait, so that they keep most of the processors.

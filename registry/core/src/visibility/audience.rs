@@ -28,7 +28,8 @@ pub fn encode_audience(groups: &[Uuid]) -> String {
     serde_json::to_string(groups).unwrap_or_else(|_| "[]".to_owned())
 }
 
-fn policy_group_name(group: &account_group::Model) -> String {
+/// The name of a group in policies.
+pub fn policy_group_name(group: &account_group::Model) -> String {
     let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
     Principal::format_group_id(issuer, &group.name)
 }
@@ -44,14 +45,8 @@ pub async fn group_names_by_id(
     Ok(names.collect())
 }
 
-pub async fn group_has_members(db: &impl Executor, name: &str) -> Result<bool, StoreError> {
-    Ok(match find_group_by_name(db, name).await? {
-        Some(group) => !groups::is_group_empty(db, group.id).await?,
-        None => false,
-    })
-}
-
-async fn find_group_by_name(
+/// Finds a group by its name in policies.
+pub async fn find_group_by_name(
     db: &impl Executor,
     name: &str,
 ) -> Result<Option<account_group::Model>, StoreError> {

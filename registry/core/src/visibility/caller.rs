@@ -1,5 +1,6 @@
 //! The caller of an action: an account, or an anonymous client.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use a2a_registry_domain::role::{Permission, Role, Roles, Scopes};
@@ -40,6 +41,13 @@ impl CallerAccount {
     /// Whether the roles and the token's scopes both allow this.
     pub fn has_permission(&self, permission: Permission) -> bool {
         self.roles.has_permission(&self.scopes, permission)
+    }
+
+    /// Which of these groups the account is in, in their order.
+    pub fn groups_among(&self, named: &BTreeSet<String>) -> Vec<String> {
+        let own = self.group_names.iter();
+        let own: BTreeSet<&String> = own.filter(|name| named.contains(*name)).collect();
+        own.into_iter().cloned().collect()
     }
 
     /// The role to record with a source that the caller registers, limited to what the token may do.

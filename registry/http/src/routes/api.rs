@@ -151,7 +151,6 @@ fn mount_policies(routes: &mut ServiceConfig<'_>) {
         .service(policies::policy_history)
         .service(policies::policies_show)
         .service(policies::policies_put)
-        .service(policies::policies_preview)
         .service(policies::policy_preview_start)
         .service(policies::policy_preview_show)
         .service(policies::policy_preview_cancel)

@@ -1,9 +1,11 @@
 //! Tests of the policy and waiver pages: who sees them, and how the editor handles input.
 
 use a2a_registry_api::limits::MAX_POLICIES_BODY_BYTES;
+use a2a_registry_core::policies::preview_jobs::start_preview_job;
 use a2a_registry_domain::role::Role;
 use a2a_registry_http::requests::visitor::form_token;
 use actix_web::test::TestRequest;
+use tokio_util::sync::CancellationToken;
 
 use crate::tests::sessions::{form, near, sign_in, text, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
@@ -37,6 +39,7 @@ struct Signed<'a> {
 impl<'a> Signed<'a> {
     async fn in_with(registry: &'a Registry, token: &str) -> Self {
         let secret = sign_in(registry, token).await;
+        start_preview_job(&registry.state.context, CancellationToken::new());
         Self { registry, secret }
     }
 

@@ -6,10 +6,10 @@ pub mod waivers;
 use a2a_registry_api::limits::MAX_POLICIES_BODY_BYTES;
 use a2a_registry_api::{
     DryRun, NewPolicies, Policies, PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyHistory,
-    PolicyPreview, PreviewJob,
+    PreviewJob,
 };
 use a2a_registry_core::paging::PageRequest;
-use a2a_registry_core::policies::{dry_run, policy_cases, preview, preview_jobs, sets};
+use a2a_registry_core::policies::{dry_run, policy_cases, preview_jobs, sets};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, HeaderValue};
 use actix_web::{HttpResponse, delete, get, post, put};
@@ -81,28 +81,11 @@ pub async fn policy_history(caller: Require<SeeAll>, page: Query<PageRequest>) -
     response::json_response(StatusCode::OK, &history)
 }
 
-/// Show what a policy set would change
-///
-/// Every agent is evaluated under the newest set and under this one, for each kind of caller that a policy of either
-/// set names. This is slow for registries with many agents. Nothing is changed.
-#[utoipa::path(
-    request_body = NewPolicies,
-    responses((status = 200, description = "The changes that the set would make", body = PolicyPreview))
-)]
-#[post("/v1/policies:preview")]
-pub async fn policies_preview(
-    caller: Require<Administer>,
-    new: LimitedJsonBody<NewPolicies, MAX_POLICIES_BODY_BYTES>,
-) -> HandlerResult {
-    let preview = preview::policies_preview(&caller.context, &caller, &new.0).await?;
-    response::json_response(StatusCode::OK, &preview)
-}
-
 /// Request a preview of a policy set
 ///
-/// The preview shows the same as `POST /v1/policies:preview`. It is made in the background, one after another. A
-/// preview of the same policies is not made again while nothing has happened in the registry since. Nothing is
-/// changed.
+/// Every agent is evaluated under the newest set and under this one, for each kind of caller that a policy of either
+/// set names. Previews are made in the background, one after another. One of the same policies is not made again while
+/// it is in progress, or nothing has happened in the registry since. Nothing is changed.
 #[utoipa::path(
     request_body = NewPolicies,
     responses((status = 202, description = "The preview with its state", body = PreviewJob))

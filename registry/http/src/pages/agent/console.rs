@@ -11,7 +11,6 @@ use a2a_client::route_selection::{
     AgentRoute, CredentialPlacement, ProtocolBinding, callable_routes, scheme_placement,
 };
 use a2a_registry_api::Agent;
-use a2a_registry_core::agents::rendering::require_rendered_agent;
 use a2a_registry_core::agents::snippet::{
     AgentUrls, build_send_command, route_protocol_label, snippet_supports_route,
 };
@@ -86,13 +85,12 @@ pub(crate) async fn call_denial_reason(
         ));
     }
     let id = agent.hit.summary.id.to_string();
-    let Ok(entry) = require_rendered_agent(context, caller, &id).await else {
+    let Ok(reason) = access_decision::call_denial_reason(context, caller, &id).await else {
         return Some(
             "The policies cannot be evaluated now, so the agent cannot be called.".to_owned(),
         );
     };
-    let reason = access_decision::call_denial_reason(context, caller, &entry)?;
-    let reason = text::single_line(&reason, BLOCK);
+    let reason = text::single_line(&reason?, BLOCK);
     Some(format!(
         "The policies of this registry do not allow you to call this agent. {reason}"
     ))

@@ -5,7 +5,7 @@ use a2a_registry_api::{NewPolicies, NewPolicy, Policies, PolicyPreview};
 use a2a_registry_core::commit::decision_maker::check_reason;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind, Result};
-use a2a_registry_core::policies::preview::policies_preview;
+use a2a_registry_core::policies::preview_jobs::policy_preview_await;
 use a2a_registry_core::policies::principal_warnings::unknown_principal_warnings;
 use a2a_registry_core::policies::sets::{
     PolicySetQuery, policies_put, policies_show, to_policy_text,
@@ -286,7 +286,7 @@ impl PolicySetDraft {
             // Nothing is created, so no reason is needed yet.
             "preview".clone_into(&mut new.reason);
         }
-        policies_preview(context, caller, &new).await
+        policy_preview_await(context, caller, &new).await
     }
 
     /// Creates the set. If it lacks a policy of the newest set, or hides every agent, its author must confirm it
