@@ -14,13 +14,13 @@ pub(crate) const SEARCH_PAGE_FACETS: [Facet; 12] = [
     Facet::Provider,
     Facet::Auth,
     Facet::Trust,
+    Facet::Endpoint,
     Facet::Domain,
     Facet::Liveness,
     Facet::ProtocolVersion,
     Facet::Binding,
     Facet::Capability,
     Facet::InputMode,
-    Facet::Signature,
 ];
 
 /// Whether a facet is folded at first, because few people filter by it.
@@ -31,7 +31,7 @@ pub(crate) const fn is_technical_facet(facet: Facet) -> bool {
             | Facet::Binding
             | Facet::Capability
             | Facet::InputMode
-            | Facet::Signature
+            | Facet::Liveness
     )
 }
 

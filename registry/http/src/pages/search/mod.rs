@@ -355,8 +355,9 @@ fn search_results_view(
 ) -> SearchResultsView {
     let hints = hint_lines(&list);
     let only_fitting = list.has_only_fitting();
-    // Weak matches come last only in the order by relevance, where a heading before them does not change the order.
-    let folds_weak = effective_sort_name(searched) == "relevance";
+    // Weak matches among others come last only in the order by relevance, where a heading before them does not change
+    // the order. A list of what fits has weak matches only where nothing fits: then it has no others.
+    let folds_weak = only_fitting || effective_sort_name(searched) == "relevance";
     let tag_links = FilterLinks::new(query, "tag");
     let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
         .agents
