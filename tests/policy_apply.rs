@@ -2,7 +2,6 @@
 
 use a2a_registry_api::{AgentPatch, GroupMembers, NewPolicies};
 use a2a_registry_core::accounts::groups::group_put;
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::policies::preview::policies_preview;
 use a2a_registry_core::policies::sets::policies_put;
@@ -12,7 +11,7 @@ use a2a_registry_domain::role::Role;
 
 use crate::policies::{OPEN, caller, policies};
 use crate::support::both_databases;
-use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
+use crate::support::in_process_registry::{InProcessRegistry, agent_patch, card_bytes};
 
 both_databases!(a_set_that_hides_every_agent_is_made_after_its_preview);
 

@@ -204,8 +204,13 @@ async fn an_owner_and_a_curator_act_on_the_page_of_an_agent() {
     let wrong = [("labels", "team"), reason];
     let refused = curator.post(&labels, &wrong).await;
     assert_shows(&refused, 400, &["key=value", ">team</textarea>"]);
-    let set = [("labels", "team=blue\nstage=test"), reason];
+    let form = seen_tag(&curator.get(&labels).await.1);
+    let seen = ("seen", form.as_str());
+    let set = [("labels", "team=blue\nstage=test"), reason, seen];
     assert_eq!(curator.post(&labels, &set).await.0, 303);
+    // The form that was opened before would undo what was set meanwhile.
+    let stale = curator.post(&labels, &[("labels", ""), reason, seen]).await;
+    assert_shows(&stale, 412, &["Nothing was changed"]);
     assert_shows(&curator.get(&page).await, 200, &["team=blue", "stage=test"]);
     let run = async |arguments: &[&str]| registry.run_admin_command(arguments).await;
     let labelled = run(&["agent", "label", &id, "stage=", "tier=1"]).await;
@@ -213,7 +218,14 @@ async fn an_owner_and_a_curator_act_on_the_page_of_an_agent() {
     assert!(join_lines(&labelled.stdout).contains("labelled team=blue, tier=1"));
 
     let visibility = format!("/agents/{id}/acts/visibility");
-    let internal = [("visibility", "internal"), ("groups", "nothing"), reason];
+    let form = seen_tag(&curator.get(&visibility).await.1);
+    let seen = ("seen", form.as_str());
+    let internal = [
+        ("visibility", "internal"),
+        ("groups", "nothing"),
+        reason,
+        seen,
+    ];
     assert_eq!(curator.post(&visibility, &internal).await.0, 303);
     let agent: Value = registry.read_as_admin(&format!("/v1/agents/{id}")).await;
     assert_eq!(agent["visibility"], "internal");
@@ -428,7 +440,7 @@ async fn a_form_changes_no_account_or_group_that_has_changed_meanwhile() {
 #[tokio::test]
 async fn forms_do_only_what_the_account_may() {
     let registry = RegistrySetup::new().start().await;
-    let _origin = register_waiting(&registry, 1).await;
+    let origin = register_waiting(&registry, 1).await;
     let curator = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
     let review = open_reviews(&registry, "").await.reviews.remove(0);
     let decision = [
@@ -459,8 +471,28 @@ async fn forms_do_only_what_the_account_may() {
         .read_as_admin(&format!("/v1/agents/{}", review.agent))
         .await;
     assert_eq!(agent["lifecycle"], "approved");
-    let withdraw = publisher.get(&format!("{acts}/withdraw")).await;
-    assert_shows(&withdraw, 200, &["You have not registered a source"]);
-    assert!(!withdraw.1.contains("id=\"confirm\""), "{}", withdraw.1);
+
+    // Who has registered a source withdraws it, whoever is responsible for its agent, and only that registration.
+    let domain = format!("/domains/{}", origin.address());
+    let withdraw = format!("{domain}/withdraw");
+    assert!(!publisher.get(&domain).await.1.contains(&withdraw));
+    let target = origin.url("/0.json");
+    let registered = publisher
+        .post("/account/domains", &[("target", target.as_str())])
+        .await;
+    assert_eq!(registered.0, 303, "{}", registered.1);
+    let shown = publisher.get(&domain).await;
+    assert_shows(&shown, 200, &["Withdraw the registration"]);
+    let source = values(&shown.1, "source").remove(0);
+    let source = ("source", source.as_str());
+    let asked = publisher.post(&withdraw, &[source]).await;
+    assert_shows(&asked, 200, &["What will be lost", &target]);
+    let confirmed = [source, ("confirm", "yes")];
+    assert_eq!(publisher.post(&withdraw, &confirmed).await.0, 303);
+    assert_eq!(publisher.post(&withdraw, &confirmed).await.0, 404);
+    let agent: Value = registry
+        .read_as_admin(&format!("/v1/agents/{}", review.agent))
+        .await;
+    assert_eq!(agent["lifecycle"], "approved");
     registry.stop().await;
 }

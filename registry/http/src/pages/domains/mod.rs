@@ -7,6 +7,7 @@ pub mod owner_vouch;
 pub mod parts;
 pub mod progress;
 pub mod register;
+pub mod withdrawal;
 
 use std::collections::HashMap;
 
