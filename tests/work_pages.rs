@@ -187,6 +187,11 @@ async fn an_owner_and_a_curator_act_on_the_page_of_an_agent() {
     let managed = curator.get(&page).await;
     assert_shows(&managed, 200, &["id=\"manage\"", &suspend, "/acts/retire"]);
     assert!(!managed.1.contains("/acts/resume"), "{}", managed.1);
+    // An agent that the registry's own people registered has no responsible account.
+    assert_shows(&managed, 200, &["id=\"unmanaged\""]);
+    let unmanaged = "/?unmanaged=true";
+    assert_shows(&curator.get(unmanaged).await, 200, &["Name a sponsor"]);
+    assert!(!reader.get(unmanaged).await.1.contains("Name a sponsor"));
 
     let shown = curator.get(&suspend).await;
     assert_shows(&shown, 200, &["put on hold", "name=\"reason\""]);
@@ -494,5 +499,64 @@ async fn forms_do_only_what_the_account_may() {
         .read_as_admin(&format!("/v1/agents/{}", review.agent))
         .await;
     assert_eq!(agent["lifecycle"], "approved");
+    registry.stop().await;
+}
+
+#[tokio::test]
+async fn a_collection_is_made_of_a_search_and_seen_before_it_is_saved() {
+    let registry = RegistrySetup::new().approve_all().start().await;
+    let origin = Origin::start();
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    registry.publish(&origin.url("/a.json")).await;
+    let curator =
+        PageSession::sign_in(&registry, &registry.create_token("cora", "curator").await).await;
+    let reader =
+        PageSession::sign_in(&registry, &registry.create_token("rea", "reader").await).await;
+    let filter = format!("domain:{}", origin.address());
+    let new = format!("/collections?filter={}", filter.replace(':', "%3A"));
+    let search = format!("/?domain={}", origin.address());
+    assert_shows(&curator.get(&search).await, 200, &[&new]);
+    assert!(!reader.get(&search).await.1.contains("/collections?filter"));
+    let value = format!("value=\"{filter}\"");
+    let shown = curator.get(&new).await;
+    let words = [
+        &*value,
+        "1 agent",
+        ">Echo</a>",
+        "Nothing is saved yet",
+        "<option value=\"cora\">",
+    ];
+    assert_shows(&shown, 200, &words);
+
+    let fields = [
+        ("name", "echoes"),
+        ("filter", filter.as_str()),
+        ("owners", "cora"),
+        ("owners", ""),
+        ("everybody", "true"),
+    ];
+    let wrong = [("name", "echoes"), ("filter", "echo"), ("act", "preview")];
+    let refused = curator.post("/collections", &wrong).await;
+    assert_shows(&refused, 400, &["value=\"echoes\"", "and no words"]);
+    let preview = [&fields[..], &[("act", "preview")]].concat();
+    let previewed = curator.post("/collections", &preview).await;
+    assert_shows(&previewed, 200, &["value=\"echoes\"", ">Echo</a>"]);
+    assert_eq!(curator.get("/collections/echoes").await.0, 404);
+    assert_eq!(curator.post("/collections", &fields).await.0, 303);
+    let made = curator.get("/collections/echoes").await;
+    assert_shows(&made, 200, &["1 agent", ">Echo</a>", "value=\"cora\""]);
+
+    // A narrower filter is looked at before it is saved.
+    let seen = seen_tag(&made.1);
+    let narrower = [
+        ("filter", "tag:nothing"),
+        ("seen", seen.as_str()),
+        ("act", "preview"),
+    ];
+    let looked = curator.post("/collections/echoes", &narrower).await;
+    assert_shows(&looked, 200, &["0 agents", "value=\"tag:nothing\""]);
+    let kept: Value = registry.read_as_admin("/v1/collections/echoes").await;
+    assert_eq!(kept["filter"], filter.as_str());
+    assert_eq!(kept["owners"], json!(["cora"]));
     registry.stop().await;
 }

@@ -295,7 +295,7 @@ impl DomainPage {
         let waiting = (under_way || view.agents.is_empty())
             && schedule_page_reload(&mut frame, &view.domain, reload_count);
         let mut standing = DomainProgressView::new(&view, &agent_rows);
-        if let Some(approval) = standing.steps.last_mut().filter(|_| !view.not_listed.is_empty()) {
+        if let (false, Some(approval)) = (view.not_listed.is_empty(), standing.steps.last_mut()) {
             // The reasons are a list of their own.
             approval.text.clear();
         }
