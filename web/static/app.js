@@ -233,8 +233,8 @@ if (document.querySelector("[data-queue], [data-decide]")) {
   document.addEventListener("keydown", listenForReviewKeys);
 }
 
-// The next batch of decisions, which the person has already ordered. It waits a moment in which they can stop: going to
-// the form, by mouse or keyboard, leaves the rest to its buttons.
+// The next batch of decisions, which the person has already ordered. It waits a moment in which they can stop: going
+// to the form, by mouse or keyboard, leaves the rest to its buttons.
 const batch = document.querySelector("form[data-continue]");
 if (batch) {
   const timer = setTimeout(() => batch.requestSubmit(), 1500);
