@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use a2a_registry_api::limits::{MAX_PAGE_SIZE, MAX_REASON, MAX_WAIVER_DAYS};
+use a2a_registry_api::limits::{MAX_REASON, MAX_WAIVER_DAYS};
 use a2a_registry_api::{NewWaiver, Waiver};
 use a2a_registry_core::agents::agent_names::{AgentNameView, load_agent_names};
 use a2a_registry_core::context::AppContext;
@@ -66,7 +66,7 @@ struct WaiversPage {
     frame: Frame,
     now: Timestamp,
     filters: WaiverListParams,
-    /// Agents and policies of the newest waivers, to choose from: each agent's id with its name.
+    /// Agents and policies of the waivers, to choose from: each agent's id with its name.
     agents: BTreeMap<String, String>,
     policies: BTreeSet<String>,
     /// Waivers, each with its agent.
@@ -197,25 +197,19 @@ impl WaiversPage {
     ) -> Result<Self> {
         let caller = &visitor.caller;
         let list = waiver_list(context, caller, &filters.to_query()).await?;
-        let newest = WaiverQuery {
-            ended: !filters.ended.is_empty(),
-            page_size: Some(MAX_PAGE_SIZE),
-            ..WaiverQuery::default()
-        };
-        let newest = waiver_list(context, caller, &newest).await?.waivers;
-        let agents = list.waivers.iter().chain(&newest).map(|one| one.agent);
-        let names = load_agent_names(context, agents.collect()).await?;
-        // What is chosen stays among the choices.
-        let chosen = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-        let mut agents: BTreeMap<String, String> = chosen(&filters.agent)
-            .map(|agent| (agent.clone(), text::single_line(&agent, LINE)))
-            .into_iter()
-            .collect();
-        agents.extend(list.waivers.iter().chain(&newest).map(|one| {
+        let agents = list.waivers.iter().map(|one| one.agent).collect();
+        let names = load_agent_names(context, agents).await?;
+        let listed_agents = list.waivers.iter().map(|one| {
             let name = AgentNameView::new(one.agent, &names).name;
             (one.agent.to_string(), name)
-        }));
-        let policies = newest.into_iter().map(|one| one.policy);
+        });
+        // What is chosen stays among the choices, under its identifier if nothing is listed.
+        let chosen = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        let chosen_agent =
+            chosen(&filters.agent).map(|id| (id.clone(), text::single_line(&id, LINE)));
+        let agents = chosen_agent.into_iter().chain(listed_agents).collect();
+        let policies = list.waivers.iter().map(|one| one.policy.clone());
+        let policies = policies.chain(chosen(&filters.policy)).collect();
         let named = |waiver: Waiver| {
             let agent = AgentNameView::new(waiver.agent, &names);
             (waiver, agent)
@@ -225,7 +219,7 @@ impl WaiversPage {
             now: context.now(),
             filters: filters.clone(),
             agents,
-            policies: policies.chain(chosen(&filters.policy)).collect(),
+            policies,
             next: list
                 .next_page_token
                 .as_deref()
