@@ -14,12 +14,15 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_policy::Principal;
 use a2a_registry_store::groups::ADMIN_ORIGIN;
 
+/// Maximum number of proposed names of one kind.
+const MAX_NAMES: usize = 200;
+
 /// The names in other collections, and for those who read accounts also a page of all groups and accounts. Other names
 /// can be typed.
 #[derive(Default)]
 pub(super) struct NameChoices {
-    pub groups: BTreeSet<String>,
-    pub accounts: BTreeSet<String>,
+    pub groups: Vec<String>,
+    pub accounts: Vec<String>,
 }
 
 impl NameChoices {
@@ -32,25 +35,41 @@ impl NameChoices {
         let own = caller.account.iter().map(|account| account.name.clone());
         let owners = collections.iter().flat_map(|one| one.owners.clone());
         let audiences = collections.iter().filter_map(|one| one.audience.clone());
-        let mut choices = Self {
-            groups: audiences.flatten().collect(),
-            accounts: own.chain(owners).collect(),
-        };
+        let mut groups: BTreeSet<String> = audiences.flatten().collect();
+        let mut accounts: BTreeSet<String> = own.chain(owners).collect();
         if caller.has_permission(Permission::ReadAccounts) {
             let page = PageRequest {
                 page_size: Some(MAX_PAGE_SIZE),
                 page_token: None,
             };
-            let groups = group_list(context, caller, &page).await?.groups;
-            choices.groups.extend(groups.iter().map(|one| {
+            let listed = group_list(context, caller, &page).await?.groups;
+            groups.extend(listed.iter().map(|one| {
                 let issuer = (one.origin != ADMIN_ORIGIN).then_some(one.origin.as_str());
                 Principal::format_group_id(issuer, &one.name)
             }));
-            let accounts = account_list(context, caller, &page).await?.accounts;
-            choices
-                .accounts
-                .extend(accounts.into_iter().map(|one| one.name));
+            let listed = account_list(context, caller, &page).await?.accounts;
+            accounts.extend(listed.into_iter().map(|one| one.name));
         }
-        Ok(choices)
+        Ok(Self {
+            groups: first_names(groups),
+            accounts: first_names(accounts),
+        })
+    }
+}
+
+fn first_names(names: BTreeSet<String>) -> Vec<String> {
+    names.into_iter().take(MAX_NAMES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_names_are_proposed_than_a_page_bears() {
+        let names: BTreeSet<String> = (0..=MAX_NAMES).map(|n| format!("{n:04}")).collect();
+        let proposed = first_names(names);
+        assert_eq!(proposed.len(), MAX_NAMES);
+        assert_eq!(proposed.first().map(String::as_str), Some("0000"));
     }
 }
