@@ -187,11 +187,7 @@ async fn an_owner_and_a_curator_act_on_the_page_of_an_agent() {
     let managed = curator.get(&page).await;
     assert_shows(&managed, 200, &["id=\"manage\"", &suspend, "/acts/retire"]);
     assert!(!managed.1.contains("/acts/resume"), "{}", managed.1);
-    // An agent that the registry's own people registered has no responsible account.
-    assert_shows(&managed, 200, &["id=\"unmanaged\""]);
-    let unmanaged = "/?unmanaged=true";
-    assert_shows(&curator.get(unmanaged).await, 200, &["Name a sponsor"]);
-    assert!(!reader.get(unmanaged).await.1.contains("Name a sponsor"));
+    assert!(!managed.1.contains("id=\"unmanaged\""), "{}", managed.1);
 
     let shown = curator.get(&suspend).await;
     assert_shows(&shown, 200, &["put on hold", "name=\"reason\""]);
@@ -558,5 +554,47 @@ async fn a_collection_is_made_of_a_search_and_seen_before_it_is_saved() {
     let kept: Value = registry.read_as_admin("/v1/collections/echoes").await;
     assert_eq!(kept["filter"], filter.as_str());
     assert_eq!(kept["owners"], json!(["cora"]));
+    registry.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_without_a_responsible_account_leads_to_naming_one() {
+    let setup = RegistrySetup::new().approve_all();
+    let registry = setup
+        .with_config_lines("[governance]\nregistration = \"open\"")
+        .start()
+        .await;
+    let origin = Origin::start();
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    let nomination = json!({"card_url": origin.url("/a.json")});
+    let nominate = registry.request(reqwest::Method::POST, "/v1/domains");
+    let nominated = nominate.json(&nomination).send().await.unwrap();
+    assert!(nominated.status().is_success(), "{nominated:?}");
+    let agent = registry.wait_for_hit("unmanaged=true").await.summary.id;
+    let curator =
+        PageSession::sign_in(&registry, &registry.create_token("cora", "curator").await).await;
+    let reader =
+        PageSession::sign_in(&registry, &registry.create_token("rea", "reader").await).await;
+    let (page, act) = (
+        format!("/agents/{agent}/"),
+        format!("/agents/{agent}/acts/sponsor"),
+    );
+    for path in ["/?unmanaged=true", page.as_str()] {
+        assert_shows(&curator.get(path).await, 200, &["Name a sponsor", &act]);
+        assert!(
+            !reader.get(path).await.1.contains("Name a sponsor"),
+            "{path}"
+        );
+    }
+    let seen = seen_tag(&curator.get(&act).await.1);
+    let sponsor = [
+        ("sponsor", "cora"),
+        ("reason", "it is ours"),
+        ("seen", seen.as_str()),
+    ];
+    assert_eq!(curator.post(&act, &sponsor).await.0, 303);
+    let named = curator.get(&page).await;
+    assert_shows(&named, 200, &["id=\"sponsor\""]);
+    assert!(!named.1.contains("id=\"unmanaged\""), "{}", named.1);
     registry.stop().await;
 }
