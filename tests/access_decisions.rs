@@ -10,7 +10,6 @@ use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::agents::hidden_agents::update_hidden_agents;
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::decision_log::job::write_pending_decisions;
 use a2a_registry_core::decision_log::lookup::load_decision;
 use a2a_registry_core::decision_log::{DECISION_RETENTION, MAX_DECISIONS_OF_ACCOUNT};
@@ -39,7 +38,9 @@ use crate::ownership::OwnershipSetup;
 use crate::policies::{OPEN, caller, put_policies};
 use crate::support::both_databases;
 use crate::support::cached_agent_check::agent_show_checked;
-use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::in_process_registry::{
+    InProcessRegistry, OriginResponse, agent_patch, card_bytes,
+};
 
 both_databases!(
     a_refusal_says_what_the_policy_says,

@@ -5,7 +5,6 @@ use a2a_registry_api::{
 };
 use a2a_registry_core::accounts::account_operations::{account_create, account_patch};
 use a2a_registry_core::accounts::groups::group_put;
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
@@ -23,7 +22,7 @@ use uuid::Uuid;
 pub(crate) use crate::policies::policies;
 use crate::policies::{authenticate_account, caller as account};
 use crate::support::both_databases;
-use crate::support::in_process_registry::{self, InProcessRegistry, OriginResponse};
+use crate::support::in_process_registry::{self, InProcessRegistry, OriginResponse, agent_patch};
 
 both_databases!(
     a_forbid_holds_what_is_there_and_what_comes,

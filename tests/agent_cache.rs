@@ -6,9 +6,12 @@ use a2a_registry_api::{Act, Agent, AgentPatch, NewToken, Recrawl};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
-use a2a_registry_core::agents::owner_updates::agent_patch;
+use a2a_registry_core::agents::owner_updates;
+use a2a_registry_core::agents::rendering::render_agent;
 use a2a_registry_core::crawl::ingest::ingest_outcomes;
 use a2a_registry_core::domains::actions::domain_recrawl;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::reviews::resume::agent_resume;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
@@ -18,7 +21,9 @@ use time::Duration;
 use crate::support::both_databases;
 use crate::support::cached_agent_check::agent_show_checked;
 use crate::support::database::Database;
-use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::in_process_registry::{
+    InProcessRegistry, OriginResponse, agent_patch, card_bytes,
+};
 
 const DOMAIN: &str = "travel.agents-test.com";
 
@@ -63,8 +68,39 @@ fn act() -> Act {
 
 both_databases!(
     a_fetch_without_a_change_shows_in_the_answer,
-    acts_show_in_the_answer_to_each_caller
+    acts_show_in_the_answer_to_each_caller,
+    a_change_is_made_to_the_state_that_was_seen
 );
+
+/// The answer about an agent and the answer to a change name the state for the next one. A state is only what people
+/// edit, so a hold is no other one.
+async fn a_change_is_made_to_the_state_that_was_seen(url: &str) {
+    let registry = InProcessRegistry::new(url).await;
+    let first = card_bytes("Travel", "Books flights");
+    let agent = registry.register_approved_card(DOMAIN, &first).await.id;
+    let agent = agent.to_string();
+    let (app, admin) = (&registry.app, &registry.admin);
+    let seen = async || {
+        let answer = render_agent(app, admin, &agent).await.unwrap();
+        IfMatch(Some(answer.tag))
+    };
+    let patch = async |team: &str, seen: &IfMatch| {
+        let patch = AgentPatch {
+            labels: Some(BTreeMap::from([("team".to_owned(), team.to_owned())])),
+            ..AgentPatch::default()
+        };
+        owner_updates::agent_patch(app, admin, &agent, &patch, seen).await
+    };
+    let before = seen().await;
+    agent_suspend(app, admin, &agent, &act()).await.unwrap();
+    let changed = patch("blue", &before).await.unwrap();
+    let stale = patch("red", &before).await.unwrap_err();
+    assert_eq!(stale.kind, ErrorKind::Changed);
+    for current in [IfMatch(Some(changed.tag)), seen().await] {
+        patch("blue", &current).await.unwrap();
+    }
+    patch("green", &IfMatch::default()).await.unwrap();
+}
 
 /// The times of fetches change without an event.
 async fn a_fetch_without_a_change_shows_in_the_answer(url: &str) {

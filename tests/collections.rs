@@ -15,7 +15,6 @@ use a2a_registry_core::accounts::identity::resolve_subject_account;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::agents::collection_memberships::agent_collections;
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::views::agent_show;
 use a2a_registry_core::collections::actions::{
     collection_create, collection_delete, collection_list, collection_put, collection_show,
@@ -37,7 +36,7 @@ use uuid::Uuid;
 
 use crate::account_concurrency::holder;
 use crate::support::both_databases;
-use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
+use crate::support::in_process_registry::{InProcessRegistry, agent_patch, card_bytes};
 
 both_databases!(
     a_collection_holds_what_its_filter_finds,

@@ -6,7 +6,6 @@ use a2a_registry_api::{Act, AgentList, AgentPatch, Deprecate};
 use a2a_registry_core::agents::lifecycle_actions::{
     agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
 };
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::search::{lookup_agents, search_agents};
@@ -20,7 +19,7 @@ use uuid::Uuid;
 use crate::reviews::create_account;
 use crate::support::both_databases;
 use crate::support::cached_agent_check::agent_show_checked;
-use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
+use crate::support::in_process_registry::{InProcessRegistry, agent_patch, card_bytes};
 
 both_databases!(
     a_replacement_is_told_to_whom_may_see_it,

@@ -7,7 +7,6 @@ use a2a_registry_api::{
 use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::agents::diff::{VersionDiffQuery, agent_diff};
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::agents::similar::{SimilarAgentsQuery, agent_similar};
 use a2a_registry_core::agents::views::{FindingsQuery, agent_findings, agent_show, agent_versions};
@@ -29,7 +28,7 @@ use uuid::Uuid;
 
 use crate::policies::{OPEN, caller, put_policies};
 use crate::support::both_databases;
-use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
+use crate::support::in_process_registry::{InProcessRegistry, agent_patch, card_bytes};
 
 both_databases!(
     hidden_and_missing_cost_the_same_reads,

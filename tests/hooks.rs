@@ -16,7 +16,6 @@ use a2a_registry_api::{
 };
 use a2a_registry_core::accounts::account_operations::account_patch;
 use a2a_registry_core::agents::lifecycle_actions::{agent_retire, agent_suspend};
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::config::{AllowPorts, Config};
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::hooks::actions::{
@@ -41,7 +40,9 @@ use uuid::Uuid;
 
 use crate::policies::{caller, put_policies};
 use crate::support::both_databases;
-use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::in_process_registry::{
+    InProcessRegistry, OriginResponse, agent_patch, card_bytes,
+};
 use crate::support::origin::{Origin, OriginReply, ReceivedRequest};
 
 both_databases!(

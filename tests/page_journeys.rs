@@ -369,7 +369,7 @@ async fn a_domain_is_registered(with_script: bool) {
         visitor.wait_for_texts(&["Where it stands"]).await;
         let text = visitor.visible_text().await;
         let told = [
-            "Echo <b> is waiting for review",
+            "Its agent is waiting for review",
             "Places where nothing is published",
         ];
         told.iter().all(|told| text.contains(told)).then_some(text)
@@ -379,7 +379,7 @@ async fn a_domain_is_registered(with_script: bool) {
     };
     for told in [
         "Registered",
-        "A card was found and parsed.",
+        "Card fetched",
         "next",
         "Domain proved",
         &domain,
@@ -481,7 +481,7 @@ async fn two_people_decide_on_a_card(with_script: bool) {
     publisher
         .wait_for_texts(&[
             "Where it stands",
-            "Echo is waiting for review",
+            "Its agent is waiting for review",
             "To the review",
         ])
         .await;
@@ -512,7 +512,7 @@ async fn two_people_decide_on_a_card(with_script: bool) {
     publisher
         .visit(&format!("/domains/{}", origin.address()))
         .await;
-    publisher.wait_for_texts(&["Echo was rejected"]).await;
+    publisher.wait_for_texts(&["was rejected"]).await;
 
     origin.set_reply(CARD, OriginReply::json(changed_card("Echo")));
     let recrawl = format!("/v1/domains/{}:recrawl", origin.address());

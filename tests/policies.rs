@@ -16,7 +16,6 @@ use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::agents::cards::load_agent_card;
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::similar::{SimilarAgentsQuery, agent_similar};
 use a2a_registry_core::collections::actions::{collection_delete, collection_put};
 use a2a_registry_core::domains::register::register_domain;
@@ -40,7 +39,9 @@ use uuid::Uuid;
 use crate::support::both_databases;
 use crate::support::cached_agent_check::agent_show_checked;
 use crate::support::database::Database;
-use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::in_process_registry::{
+    InProcessRegistry, OriginResponse, agent_patch, card_bytes,
+};
 use crate::support::policy_previews::policies_preview;
 use crate::support::seeded_rng::SeededRng;
 

@@ -2,7 +2,6 @@
 
 use a2a_registry_api::{AgentPatch, GroupMembers, NewPolicies};
 use a2a_registry_core::accounts::groups::group_put;
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::policies::sets::policies_put;
 use a2a_registry_core::precondition::IfMatch;
@@ -11,7 +10,7 @@ use a2a_registry_domain::role::Role;
 
 use crate::policies::{OPEN, caller, policies};
 use crate::support::both_databases;
-use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
+use crate::support::in_process_registry::{InProcessRegistry, agent_patch, card_bytes};
 use crate::support::policy_previews::policies_preview;
 
 both_databases!(

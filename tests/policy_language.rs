@@ -5,7 +5,6 @@ use a2a_registry_api::{
     AgentPatch, GroupMembers, NewPolicy, PolicyCase, PolicyCases, Registration,
 };
 use a2a_registry_core::accounts::groups::group_put;
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::policies::policy_cases::policies_test;
@@ -23,7 +22,9 @@ use uuid::Uuid;
 
 use crate::policies::{OPEN, caller, policies, put_policies};
 use crate::support::both_databases;
-use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::in_process_registry::{
+    InProcessRegistry, OriginResponse, agent_patch, card_bytes,
+};
 use crate::support::policy_previews::policies_preview;
 
 both_databases!(

@@ -2,7 +2,6 @@
 //! jobs. On both databases.
 
 use a2a_registry_api::{AgentPatch, NewPolicies};
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::policies::preview_jobs::{
     make_next_preview, policy_preview_cancel, policy_preview_show, policy_preview_start,
@@ -20,7 +19,7 @@ use crate::admission_policies::{OPEN, card};
 use crate::policies::{policies, put_policies};
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::in_process_registry::InProcessRegistry;
+use crate::support::in_process_registry::{InProcessRegistry, agent_patch};
 
 both_databases!(
     only_what_differs_is_evaluated,

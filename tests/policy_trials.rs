@@ -3,7 +3,6 @@
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentPatch, GroupMembers, PolicyCase, PolicyCases};
 use a2a_registry_core::accounts::groups::group_put;
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::policies::dry_run::load_policy_dry_run;
@@ -19,7 +18,7 @@ use time::Duration;
 use crate::admission_policies::{NO_PAYMENTS, OPEN, apply_policies, card, is_listed, policies};
 use crate::policies::caller as account;
 use crate::support::both_databases;
-use crate::support::in_process_registry::InProcessRegistry;
+use crate::support::in_process_registry::{InProcessRegistry, agent_patch};
 use crate::support::policy_previews::policies_preview;
 
 both_databases!(

@@ -2,7 +2,6 @@
 
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentPatch, Registration};
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::config::RegistrationAccess as Admission;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
@@ -10,7 +9,9 @@ use a2a_registry_core::search::search_agents;
 use a2a_registry_core::visibility::caller::Caller;
 
 use crate::support::both_databases;
-use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::in_process_registry::{
+    InProcessRegistry, OriginResponse, agent_patch, card_bytes,
+};
 
 both_databases!(an_agent_is_unmanaged_until_somebody_answers_for_it);
 

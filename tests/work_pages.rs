@@ -187,6 +187,7 @@ async fn an_owner_and_a_curator_act_on_the_page_of_an_agent() {
     let managed = curator.get(&page).await;
     assert_shows(&managed, 200, &["id=\"manage\"", &suspend, "/acts/retire"]);
     assert!(!managed.1.contains("/acts/resume"), "{}", managed.1);
+    assert!(!managed.1.contains("id=\"unmanaged\""), "{}", managed.1);
 
     let shown = curator.get(&suspend).await;
     assert_shows(&shown, 200, &["put on hold", "name=\"reason\""]);
@@ -204,8 +205,13 @@ async fn an_owner_and_a_curator_act_on_the_page_of_an_agent() {
     let wrong = [("labels", "team"), reason];
     let refused = curator.post(&labels, &wrong).await;
     assert_shows(&refused, 400, &["key=value", ">team</textarea>"]);
-    let set = [("labels", "team=blue\nstage=test"), reason];
+    let form = seen_tag(&curator.get(&labels).await.1);
+    let seen = ("seen", form.as_str());
+    let set = [("labels", "team=blue\nstage=test"), reason, seen];
     assert_eq!(curator.post(&labels, &set).await.0, 303);
+    // The form that was opened before would undo what was set meanwhile.
+    let stale = curator.post(&labels, &[("labels", ""), reason, seen]).await;
+    assert_shows(&stale, 412, &["Nothing was changed"]);
     assert_shows(&curator.get(&page).await, 200, &["team=blue", "stage=test"]);
     let run = async |arguments: &[&str]| registry.run_admin_command(arguments).await;
     let labelled = run(&["agent", "label", &id, "stage=", "tier=1"]).await;
@@ -213,7 +219,14 @@ async fn an_owner_and_a_curator_act_on_the_page_of_an_agent() {
     assert!(join_lines(&labelled.stdout).contains("labelled team=blue, tier=1"));
 
     let visibility = format!("/agents/{id}/acts/visibility");
-    let internal = [("visibility", "internal"), ("groups", "nothing"), reason];
+    let form = seen_tag(&curator.get(&visibility).await.1);
+    let seen = ("seen", form.as_str());
+    let internal = [
+        ("visibility", "internal"),
+        ("groups", "nothing"),
+        reason,
+        seen,
+    ];
     assert_eq!(curator.post(&visibility, &internal).await.0, 303);
     let agent: Value = registry.read_as_admin(&format!("/v1/agents/{id}")).await;
     assert_eq!(agent["visibility"], "internal");
@@ -428,7 +441,7 @@ async fn a_form_changes_no_account_or_group_that_has_changed_meanwhile() {
 #[tokio::test]
 async fn forms_do_only_what_the_account_may() {
     let registry = RegistrySetup::new().start().await;
-    let _origin = register_waiting(&registry, 1).await;
+    let origin = register_waiting(&registry, 1).await;
     let curator = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
     let review = open_reviews(&registry, "").await.reviews.remove(0);
     let decision = [
@@ -459,8 +472,129 @@ async fn forms_do_only_what_the_account_may() {
         .read_as_admin(&format!("/v1/agents/{}", review.agent))
         .await;
     assert_eq!(agent["lifecycle"], "approved");
-    let withdraw = publisher.get(&format!("{acts}/withdraw")).await;
-    assert_shows(&withdraw, 200, &["You have not registered a source"]);
-    assert!(!withdraw.1.contains("id=\"confirm\""), "{}", withdraw.1);
+
+    // Who has registered a source withdraws it, whoever is responsible for its agent, and only that registration.
+    let domain = format!("/domains/{}", origin.address());
+    let withdraw = format!("{domain}/withdraw");
+    assert!(!publisher.get(&domain).await.1.contains(&withdraw));
+    let target = origin.url("/0.json");
+    let registered = publisher
+        .post("/account/domains", &[("target", target.as_str())])
+        .await;
+    assert_eq!(registered.0, 303, "{}", registered.1);
+    let shown = publisher.get(&domain).await;
+    assert_shows(&shown, 200, &["Withdraw the registration"]);
+    let source = values(&shown.1, "source").remove(0);
+    let source = ("source", source.as_str());
+    let asked = publisher.post(&withdraw, &[source]).await;
+    assert_shows(&asked, 200, &["What will be lost", &target]);
+    let confirmed = [source, ("confirm", "yes")];
+    assert_eq!(publisher.post(&withdraw, &confirmed).await.0, 303);
+    assert_eq!(publisher.post(&withdraw, &confirmed).await.0, 404);
+    let agent: Value = registry
+        .read_as_admin(&format!("/v1/agents/{}", review.agent))
+        .await;
+    assert_eq!(agent["lifecycle"], "approved");
+    registry.stop().await;
+}
+
+#[tokio::test]
+async fn a_collection_is_made_of_a_search_and_seen_before_it_is_saved() {
+    let registry = RegistrySetup::new().approve_all().start().await;
+    let origin = Origin::start();
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    registry.publish(&origin.url("/a.json")).await;
+    let curator =
+        PageSession::sign_in(&registry, &registry.create_token("cora", "curator").await).await;
+    let reader =
+        PageSession::sign_in(&registry, &registry.create_token("rea", "reader").await).await;
+    let filter = format!("domain:{}", origin.address());
+    let new = format!("/collections?filter={}", filter.replace(':', "%3A"));
+    let search = format!("/?domain={}", origin.address());
+    assert_shows(&curator.get(&search).await, 200, &[&new]);
+    assert!(!reader.get(&search).await.1.contains("/collections?filter"));
+    let value = format!("value=\"{filter}\"");
+    let shown = curator.get(&new).await;
+    let words = [
+        &*value,
+        "1 agent",
+        ">Echo</a>",
+        "Nothing is saved yet",
+        "<option value=\"cora\">",
+    ];
+    assert_shows(&shown, 200, &words);
+
+    let fields = [
+        ("name", "echoes"),
+        ("filter", filter.as_str()),
+        ("owners", "cora"),
+        ("owners", ""),
+        ("everybody", "true"),
+    ];
+    let wrong = [("name", "echoes"), ("filter", "echo"), ("act", "preview")];
+    let refused = curator.post("/collections", &wrong).await;
+    assert_shows(&refused, 400, &["value=\"echoes\"", "and no words"]);
+    let preview = [&fields[..], &[("act", "preview")]].concat();
+    let previewed = curator.post("/collections", &preview).await;
+    assert_shows(&previewed, 200, &["value=\"echoes\"", ">Echo</a>"]);
+    assert_eq!(curator.get("/collections/echoes").await.0, 404);
+    assert_eq!(curator.post("/collections", &fields).await.0, 303);
+    let made = curator.get("/collections/echoes").await;
+    assert_shows(&made, 200, &["1 agent", ">Echo</a>", "value=\"cora\""]);
+
+    // A narrower filter is looked at before it is saved.
+    let seen = seen_tag(&made.1);
+    let narrower = [
+        ("filter", "tag:nothing"),
+        ("seen", seen.as_str()),
+        ("act", "preview"),
+    ];
+    let looked = curator.post("/collections/echoes", &narrower).await;
+    assert_shows(&looked, 200, &["0 agents", "value=\"tag:nothing\""]);
+    let kept: Value = registry.read_as_admin("/v1/collections/echoes").await;
+    assert_eq!(kept["filter"], filter.as_str());
+    assert_eq!(kept["owners"], json!(["cora"]));
+    registry.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_without_a_responsible_account_leads_to_naming_one() {
+    let setup = RegistrySetup::new().approve_all();
+    let registry = setup
+        .with_config_lines("[governance]\nregistration = \"open\"")
+        .start()
+        .await;
+    let origin = Origin::start();
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    let nomination = json!({"card_url": origin.url("/a.json")});
+    let nominate = registry.request(reqwest::Method::POST, "/v1/domains");
+    let nominated = nominate.json(&nomination).send().await.unwrap();
+    assert!(nominated.status().is_success(), "{nominated:?}");
+    let agent = registry.wait_for_hit("unmanaged=true").await.summary.id;
+    let curator =
+        PageSession::sign_in(&registry, &registry.create_token("cora", "curator").await).await;
+    let reader =
+        PageSession::sign_in(&registry, &registry.create_token("rea", "reader").await).await;
+    let (page, act) = (
+        format!("/agents/{agent}/"),
+        format!("/agents/{agent}/acts/sponsor"),
+    );
+    for path in ["/?unmanaged=true", page.as_str()] {
+        assert_shows(&curator.get(path).await, 200, &["Name a sponsor", &act]);
+        assert!(
+            !reader.get(path).await.1.contains("Name a sponsor"),
+            "{path}"
+        );
+    }
+    let seen = seen_tag(&curator.get(&act).await.1);
+    let sponsor = [
+        ("sponsor", "cora"),
+        ("reason", "it is ours"),
+        ("seen", seen.as_str()),
+    ];
+    assert_eq!(curator.post(&act, &sponsor).await.0, 303);
+    let named = curator.get(&page).await;
+    assert_shows(&named, 200, &["id=\"sponsor\""]);
+    assert!(!named.1.contains("id=\"unmanaged\""), "{}", named.1);
     registry.stop().await;
 }

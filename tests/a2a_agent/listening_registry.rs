@@ -4,7 +4,6 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use a2a_registry_api::AgentPatch;
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::metrics::Metrics;
 use a2a_registry_domain::lifecycle::Visibility;
@@ -19,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use crate::support::http_client;
-use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
+use crate::support::in_process_registry::{InProcessRegistry, agent_patch, card_bytes};
 use crate::support::setup::ADMIN_TOKEN;
 
 /// A version of the protocol, as a request states it.

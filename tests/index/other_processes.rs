@@ -7,7 +7,6 @@ use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Act, AgentPatch};
 use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::rendering::load_cached_agent_view;
 use a2a_registry_core::agents::views::agent_versions;
 use a2a_registry_core::domains::actions::{domain_list, domain_show};
@@ -29,7 +28,7 @@ use uuid::Uuid;
 
 use crate::support::cached_agent_check::agent_show_checked;
 use crate::support::database::Database;
-use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
+use crate::support::in_process_registry::{InProcessRegistry, agent_patch, card_bytes};
 use crate::support::polling::eventually;
 use crate::support::{DEADLINE, both_databases};
 

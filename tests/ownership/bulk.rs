@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::{AgentPatch, Recrawl, Registration, SourceView};
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::crawl::job::lease_visits;
 use a2a_registry_core::domains::actions::{domain_recrawl, domain_show};
@@ -24,7 +23,7 @@ use super::recorded_sources::assert_recorded;
 use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
 use crate::support::in_process_registry::{
-    InProcessRegistry, LEASE_MICROSECONDS, OriginResponse, card_bytes,
+    InProcessRegistry, LEASE_MICROSECONDS, OriginResponse, agent_patch, card_bytes,
 };
 
 both_databases!(

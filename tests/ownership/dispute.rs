@@ -7,7 +7,6 @@ use a2a_registry_api::{
 use a2a_registry_core::agents::lifecycle_actions::{
     agent_deprecate, agent_retire, agent_undeprecate,
 };
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::domains::actions::domain_list;
 use a2a_registry_core::domains::enrolled_keys::{key_enrol, key_withdraw};
 use a2a_registry_core::domains::owner_actions::{domain_patch, domain_transfer};
@@ -22,6 +21,7 @@ use uuid::Uuid;
 
 use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
+use crate::support::in_process_registry::agent_patch;
 
 /// A domain with an agent that `acme` has registered and proved, and `rival` has proved as well.
 struct DisputedDomain {

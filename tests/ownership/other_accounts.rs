@@ -3,7 +3,6 @@
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::views::agent_versions;
 use a2a_registry_core::domains::actions::{domain_list, domain_show};
 use a2a_registry_core::domains::owner_actions::domain_patch;
@@ -21,7 +20,7 @@ use super::recorded_sources::assert_recorded;
 use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
 use crate::support::cached_agent_check::agent_show_checked;
-use crate::support::in_process_registry::{CatalogExtent, OriginResponse, card_bytes};
+use crate::support::in_process_registry::{CatalogExtent, OriginResponse, agent_patch, card_bytes};
 
 pub(super) fn url(path: &str) -> String {
     format!("https://{DOMAIN}{path}")

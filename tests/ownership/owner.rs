@@ -6,7 +6,6 @@ use a2a_registry_api::{Act, AgentPatch, DomainPatch, Recrawl, Registration, Tran
 use a2a_registry_core::agents::lifecycle_actions::{
     agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
 };
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::domains::actions::domain_recrawl;
 use a2a_registry_core::domains::enrolled_keys::{key_enrol, key_withdraw};
 use a2a_registry_core::domains::owner_actions::{domain_patch, domain_transfer};
@@ -22,7 +21,7 @@ use uuid::Uuid;
 use super::{DOMAIN, OwnershipSetup, STANDING, moved};
 use crate::support::both_databases;
 use crate::support::cached_agent_check::agent_show_checked;
-use crate::support::in_process_registry::{OriginResponse, card_bytes};
+use crate::support::in_process_registry::{OriginResponse, agent_patch, card_bytes};
 
 both_databases!(
     a_domain_opts_out_by_its_own_record,

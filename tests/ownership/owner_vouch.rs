@@ -7,7 +7,6 @@ use a2a_registry_api::{
 use a2a_registry_core::accounts::account_operations::account_patch;
 use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::agents::lifecycle_actions::{agent_deprecate, agent_retire};
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::views::agent_versions;
 use a2a_registry_core::config::AllowPorts;
 use a2a_registry_core::domains::actions::{domain_list, domain_show, vouch_for_domain};
@@ -33,7 +32,9 @@ use time::Duration;
 use super::{DOMAIN, OwnershipSetup, STANDING, moved};
 use crate::support::both_databases;
 use crate::support::cached_agent_check::agent_show_checked;
-use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::in_process_registry::{
+    InProcessRegistry, OriginResponse, agent_patch, card_bytes,
+};
 
 /// A port that cannot be proved, and the card there.
 const HOST: &str = "travel.agents-test.com:8443";

@@ -5,7 +5,6 @@ use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Act, AgentPatch, DomainView, SourceView};
 use a2a_registry_core::agents::lifecycle_actions::{agent_retire, agent_suspend};
-use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::withdrawal::source_withdraw;
 use a2a_registry_core::error::ErrorKind;
@@ -20,7 +19,9 @@ use time::Duration;
 use super::other_accounts::{card_registration, url};
 use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
-use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::in_process_registry::{
+    InProcessRegistry, OriginResponse, agent_patch, card_bytes,
+};
 
 both_databases!(
     whatever_a_stranger_adds_is_recorded,

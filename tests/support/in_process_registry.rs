@@ -9,10 +9,13 @@ use std::sync::Arc;
 use a2a_crawler::{Clock, MAX_SOURCES_PER_VISIT, VisitOutcome};
 use a2a_registry_api::search_query::{LookupQuery, SearchQuery};
 use a2a_registry_api::{
-    AgentList, DomainView, HitFields, Recrawl, Registration, Review, ReviewDecision,
+    Agent, AgentList, AgentPatch, DomainView, HitFields, Recrawl, Registration, Review,
+    ReviewDecision,
 };
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::agents::cards::load_agent_card;
+use a2a_registry_core::agents::owner_updates;
+use a2a_registry_core::agents::rendering::parse_rendered_agent;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::crawl::ingest::ingest_outcomes;
@@ -20,8 +23,9 @@ use a2a_registry_core::crawl::job::lease_visits;
 use a2a_registry_core::data_dir::DataDir;
 use a2a_registry_core::domains::actions::domain_recrawl;
 use a2a_registry_core::domains::register;
-use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::paging::PageRequest;
+use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::reviews::decisions::{review_approve, review_reject};
 use a2a_registry_core::reviews::list::{ReviewListFilter, review_list};
 use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
@@ -54,6 +58,21 @@ pub use super::simulated_visits::{
 
 /// The duration of the registry's leases, in microseconds.
 pub const LEASE_MICROSECONDS: i64 = 60_000_000;
+
+/// Changes an agent, whatever its state is.
+///
+/// # Errors
+/// Those of the registry.
+pub async fn agent_patch(
+    context: &AppContext,
+    caller: &Caller,
+    agent: &str,
+    patch: &AgentPatch,
+) -> Result<Agent, AppError> {
+    let any = IfMatch::default();
+    let changed = owner_updates::agent_patch(context, caller, agent, patch, &any).await?;
+    parse_rendered_agent(&changed)
+}
 
 /// A registry under test.
 pub struct InProcessRegistry {

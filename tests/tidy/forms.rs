@@ -10,7 +10,9 @@ use super::assert_tidy;
 use super::tree::root;
 
 /// Buttons that change nothing: they show something about what was typed.
-const HARMLESS: [(&str, &str); 2] = [
+const HARMLESS: [(&str, &str); 4] = [
+    ("collections.html", "preview"),
+    ("collection.html", "preview"),
     ("policy_edit.html", "check"),
     ("policy_edit.html", "go-on "),
 ];
@@ -28,8 +30,9 @@ const DESTROY_NOTHING: [&str; 7] = [
 ];
 
 /// Forms that are sent by one click and show first what will be lost, by their address, each with a test of its own in the
-/// server (`confirmations`).
-const ASK_FIRST: [&str; 8] = [
+/// server (`confirmations`) or in `work_pages`.
+const ASK_FIRST: [&str; 9] = [
+    "/domains/text::path_segment(view.domain)/withdraw",
     "/account/tokens/revoke",
     "/account/sessions/revoke",
     "/account/feed",

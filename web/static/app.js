@@ -232,5 +232,13 @@ function listenForReviewKeys(event) {
 if (document.querySelector("[data-queue], [data-decide]")) {
   document.addEventListener("keydown", listenForReviewKeys);
 }
-// The next batch of decisions, which the person has already ordered.
-document.querySelector("form[data-continue]")?.requestSubmit();
+
+// The next batch of decisions, which the person has already ordered. It waits a moment in which they can stop: going
+// to the form, by mouse or keyboard, leaves the rest to its buttons.
+const batch = document.querySelector("form[data-continue]");
+if (batch) {
+  const timer = setTimeout(() => batch.requestSubmit(), 1500);
+  for (const kind of ["focusin", "pointerdown"]) {
+    batch.addEventListener(kind, () => clearTimeout(timer));
+  }
+}

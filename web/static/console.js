@@ -1026,6 +1026,10 @@ function choose() {
     status.textContent = `Credentials belong to one address: enter those for ${origin}.`;
   }
   part("origin").textContent = origin;
+  const url = new URL(chosen().url);
+  if (isMixed(url) && !isLocal(url.hostname)) {
+    status.textContent = mixed().message;
+  }
 }
 
 form.addEventListener("submit", submit);

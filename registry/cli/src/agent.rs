@@ -230,7 +230,8 @@ async fn set_agent_labels(
     reason: Option<String>,
 ) -> Result<RegistryResponse<Agent>, CommandError> {
     let id = client.find_agent_id(agent).await?;
-    let mut labels = client.agent(id).await?.value.hit.summary.labels;
+    let (current, tag) = client.tagged_agent(id).await?;
+    let mut labels = current.hit.summary.labels;
     for (key, value) in changes {
         match value.is_empty() {
             true => drop(labels.remove(key)),
@@ -242,7 +243,7 @@ async fn set_agent_labels(
         reason,
         ..AgentPatch::default()
     };
-    Ok(client.patch_agent(id, &patch).await?)
+    Ok(client.patch_tagged_agent(id, &patch, &tag).await?)
 }
 
 async fn report_agent(

@@ -215,14 +215,25 @@ impl Client {
             RequestMethod::Get,
             format!("/v1/collections/{}", encode_path_segment(name)),
         );
-        let Some((raw, tag)) = not_found_as_none(call.send_for_bytes_and_header("etag").await)?
-        else {
-            return Ok(None);
-        };
-        let collection = serde_json::from_slice(&raw).map_err(|error| {
-            ClientError::Failed(format!("the collection cannot be read: {error}"))
-        })?;
-        Ok(Some((collection, tag.unwrap_or_default())))
+        not_found_as_none(call.send_for_tagged().await)
+    }
+
+    /// Agent with its entity tag.
+    pub async fn tagged_agent(&self, id: Uuid) -> Result<(Agent, String), ClientError> {
+        let call = self.build_call(RequestMethod::Get, format!("/v1/agents/{id}"));
+        call.send_for_tagged().await
+    }
+
+    /// Changes an agent, if its entity tag is still this one.
+    pub async fn patch_tagged_agent(
+        &self,
+        id: Uuid,
+        patch: &AgentPatch,
+        tag: &str,
+    ) -> RegistryResponseResult<Agent> {
+        let call = self.build_call(RequestMethod::Patch, format!("/v1/agents/{id}"));
+        let call = call.with_input(patch)?.with_header("If-Match", tag);
+        call.send_for_json().await
     }
 
     /// Sets the content of a collection, if its entity tag is still this one.

@@ -375,6 +375,13 @@ impl ApiCall<'_> {
         Ok((raw, header_text(&headers, name)))
     }
 
+    /// Sends the call, and parses the response body; returned with its entity tag.
+    pub async fn send_for_tagged<T: DeserializeOwned>(self) -> Result<(T, String), ClientError> {
+        let (raw, tag) = self.send_for_bytes_and_header("etag").await?;
+        let value = self.client.parse_response(&self.path, raw)?.value;
+        Ok((value, tag.unwrap_or_default()))
+    }
+
     async fn send(&self) -> Result<(Bytes, HeaderMap), ClientError> {
         let path = match self.query.as_str() {
             "" => self.path.clone(),

@@ -19,12 +19,18 @@ impl RenderedJson {
     /// Renders a value whose entity tag begins with the tag of a part of it. Preconditions of changes compare only
     /// that part (see [`IfMatch::check_part`](crate::precondition::IfMatch::check_part)).
     pub fn with_part(value: &impl Serialize, part: &impl Serialize) -> Result<Self, AppError> {
+        Self::with_part_tag(value, Self::render(part)?.tag_value())
+    }
+
+    /// Renders another view of the resource, whose entity tag begins with the tag of the same part.
+    pub fn with_same_part(&self, value: &impl Serialize) -> Result<Self, AppError> {
+        let part = self.tag_value().split('.').next().unwrap_or_default();
+        Self::with_part_tag(value, part)
+    }
+
+    fn with_part_tag(value: &impl Serialize, part: &str) -> Result<Self, AppError> {
         let rendered = Self::render(value)?;
-        let tag = format!(
-            "W/\"{}.{}\"",
-            Self::render(part)?.tag_value(),
-            rendered.tag_value()
-        );
+        let tag = format!("W/\"{part}.{}\"", rendered.tag_value());
         Ok(Self { tag, ..rendered })
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use a2a_registry_api::AgentPatch;
 use a2a_registry_api::limits::{MAX_LABEL_CHARS, MAX_LABELS};
-use a2a_registry_api::{Agent, AgentPatch};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Permission;
@@ -22,14 +22,28 @@ use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::check_reason;
 use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
+use crate::entity_tag::RenderedJson;
 use crate::error::{AppError, Result};
 use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::dispute::agent_dispute_error;
 use crate::ownership::is_disputed_domain;
+use crate::precondition::IfMatch;
 use crate::visibility::audience::{
     check_audience_groups, decode_audience, encode_audience, resolve_groups,
 };
 use crate::visibility::caller::{Caller, CallerAccount};
+
+/// The members of an agent that people edit, which the precondition of a change compares.
+pub(super) fn editable_agent_fields(row: &agent::Model) -> impl serde::Serialize + use<> {
+    (
+        row.visibility.as_str().to_owned(),
+        row.audience.clone(),
+        row.collections.clone(),
+        row.labels.clone(),
+        row.derived_queries,
+        row.sponsor_id,
+    )
+}
 
 /// Changes an agent's visibility and groups, which its owner may only narrow, its labels and the acceptance of derived
 /// queries, which only curators may set, and its sponsor.
@@ -38,7 +52,8 @@ pub async fn agent_patch(
     caller: &Caller,
     agent: &str,
     patch: &AgentPatch,
-) -> Result<Agent> {
+    precondition: &IfMatch,
+) -> Result<RenderedJson> {
     let names = patch.groups.as_deref().unwrap_or_default();
     check_audience_groups(&context.config().identity, "/groups", names)?;
     check_collection_names(patch.collections.as_deref().unwrap_or_default())?;
@@ -50,6 +65,7 @@ pub async fn agent_patch(
         write.lock_collections().await?;
     }
     let mut state = load_agent_state(&write, row.id).await?;
+    precondition.check_part(&editable_agent_fields(&state.agent))?;
     if patch.visibility.is_some() || patch.groups.is_some() || patch.collections.is_some() {
         set_visibility_and_groups(&write, caller, &mut state.agent, patch).await?;
     }
@@ -65,13 +81,15 @@ pub async fn agent_patch(
     if let Some(sponsor) = &patch.sponsor {
         state.agent.sponsor_id = find_sponsor(&write, sponsor).await?;
     }
+    let editable = editable_agent_fields(&state.agent);
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     change_set.mark_agent_changed(&mut state);
     update_policy_hold(context, &write, &mut change_set, &mut state).await?;
     let data = agent_patch_event_data(patch);
     change_set.add_agent_event(EventKind::AgentUpdated, row.id, &account.name, data);
     commit_and_await_index(context, write, change_set).await?;
-    agent_show(context, caller, &row.id.to_string()).await
+    let view = agent_show(context, caller, &row.id.to_string()).await?;
+    RenderedJson::with_part(&view, &editable)
 }
 
 /// The event data: the changed members, and always visibility and labels.

@@ -10,6 +10,7 @@ use a2a_registry_store::agents;
 use uuid::Uuid;
 
 use crate::agents::decidable_urls::approved_urls;
+use crate::agents::owner_updates::editable_agent_fields;
 use crate::agents::policy_attributes::{action_policy_matches, agent_visibility_labels};
 use crate::agents::policy_hiding::may_be_hidden_by_policies;
 use crate::agents::records::load_agent_records;
@@ -44,7 +45,8 @@ pub async fn render_agent(
     let may_be_hidden = || may_be_hidden_by_policies(&policies, &rendered.discover_matches);
     if sees_holds && (rendered.has_audience || may_be_hidden()) {
         // The names of groups and collections, and accounts, come from rows that do not invalidate the entry.
-        return RenderedJson::render(&agent_show(context, caller, agent).await?);
+        let view = agent_show(context, caller, agent).await?;
+        return rendered.without_holds.with_same_part(&view);
     }
     let with_holds = rendered.with_holds.as_ref().filter(|_| sees_holds);
     let response = with_holds.unwrap_or(&rendered.without_holds);
@@ -55,7 +57,7 @@ pub async fn render_agent(
         if let Some(deprecation) = &mut view.hit.summary.deprecation {
             deprecation.replacement = None;
         }
-        return RenderedJson::render(&view);
+        return response.with_same_part(&view);
     }
     Ok(response.clone())
 }
@@ -136,9 +138,10 @@ pub async fn load_rendered_agent(
         return Ok(None);
     };
     let mut view = build_cacheable_agent_view(context, &record).await?;
+    let editable = editable_agent_fields(&record.agent);
     let with_holds = match view.holds.is_empty() {
         true => None,
-        false => Some(RenderedJson::render(&view)?),
+        false => Some(RenderedJson::with_part(&view, &editable)?),
     };
     view.holds.clear();
     let deprecation = view.hit.summary.deprecation.as_ref();
@@ -161,7 +164,7 @@ pub async fn load_rendered_agent(
         has_audience: record.agent.audience.is_some() || record.agent.collections.is_some(),
         responsible_account: load_responsible_account(context, &record.agent).await?,
         replacement,
-        without_holds: RenderedJson::render(&view)?,
+        without_holds: RenderedJson::with_part(&view, &editable)?,
         with_holds,
     });
     context.agent_cache.insert(id, Arc::clone(&entry));

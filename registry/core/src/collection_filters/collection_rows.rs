@@ -67,8 +67,10 @@ pub fn parse_collection_filter(text: &str) -> Result<(String, Filters)> {
         members: vec![(FILTER_POINTER.to_owned(), error.public.clone())],
         ..error
     })?;
-    let formatted_terms: Vec<String> = terms.iter().map(format_filter_term).collect();
-    Ok((formatted_terms.join(" "), filters))
+    let pairs = terms
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    Ok((format_filter(pairs), filters))
 }
 
 fn unknown_filter_error(name: &str) -> AppError {
@@ -78,7 +80,8 @@ fn unknown_filter_error(name: &str) -> AppError {
     AppError::invalid(FILTER_POINTER, detail)
 }
 
-fn parse_filter_terms(text: &str) -> Result<Vec<(String, String)>> {
+/// The terms of a filter, each with its name and value, which are a search's.
+pub fn parse_filter_terms(text: &str) -> Result<Vec<(String, String)>> {
     let invalid = |detail: &str| AppError::invalid(FILTER_POINTER, detail);
     let mut terms = Vec::new();
     let mut rest = text.trim_start();
@@ -105,11 +108,13 @@ fn parse_filter_terms(text: &str) -> Result<Vec<(String, String)>> {
     Ok(terms)
 }
 
-fn format_filter_term((name, value): &(String, String)) -> String {
-    match value.contains(char::is_whitespace) {
+/// Writes terms as the text of a filter, with one space between them.
+pub fn format_filter<'a>(terms: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let terms = terms.map(|(name, value)| match value.contains(char::is_whitespace) {
         true => format!("{name}:\"{value}\""),
         false => format!("{name}:{value}"),
-    }
+    });
+    terms.collect::<Vec<String>>().join(" ")
 }
 
 #[cfg(test)]

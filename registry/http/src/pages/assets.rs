@@ -23,6 +23,14 @@ pub(crate) fn asset_url(name: &str) -> String {
     }
 }
 
+/// Text of the style sheet, for a page that cannot link to it.
+pub(crate) fn style_sheet() -> String {
+    let file = StaticAssets::get("style.css");
+    file.map_or_else(String::new, |file| {
+        String::from_utf8_lossy(&file.data).into_owned()
+    })
+}
+
 /// Serves a static file: cacheable forever at its hashed URL, otherwise revalidated.
 pub(crate) async fn serve_asset(request: HttpRequest, name: web::Path<String>) -> HandlerResult {
     let file = StaticAssets::get(&name).ok_or_else(AppError::no_resource)?;

@@ -1,12 +1,14 @@
 //! Collection pages: the list that the visitor may see, and one collection with its agents. Curators create and change
-//! collections there.
+//! collections there, and see beforehand which agents a filter finds.
+
+mod members;
+mod name_choices;
 
 use a2a_registry_api::limits::{
     MAX_AUDIENCE_GROUPS, MAX_COLLECTION_NAME, MAX_DESCRIPTION, MAX_FILTER_TEXT,
-    MAX_GROUP_NAME_CHARS,
+    MAX_GROUP_NAME_CHARS, MAX_NAME,
 };
-use a2a_registry_api::search_query::SearchQuery;
-use a2a_registry_api::{AgentList, Collection, CollectionContent};
+use a2a_registry_api::{Collection, CollectionContent};
 use a2a_registry_core::collections::actions::{
     collection_create, collection_delete, collection_list, collection_put, collection_show,
 };
@@ -15,14 +17,15 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::entity_tag::RenderedJson;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::search::search_agents;
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
+use members::MembersView;
+use name_choices::NameChoices;
 use serde::Deserialize;
 
 use crate::answers::response::HandlerResult;
@@ -33,6 +36,7 @@ use crate::problems::problem::Problem;
 use crate::requests::auth::Curate;
 use crate::requests::forms::{FormFields, PermittedForm};
 use crate::requests::path_parameters::CollectionRef;
+use crate::requests::query;
 use crate::requests::visitor::Visitor;
 
 #[derive(Template)]
@@ -43,7 +47,8 @@ struct CollectionsPage {
     collections: Vec<Collection>,
     /// Form for a new collection, for curators.
     edit: Option<CollectionForm>,
-    problem: Option<String>,
+    choices: NameChoices,
+    feedback: FormFeedback,
 }
 
 #[derive(Template)]
@@ -52,11 +57,20 @@ struct CollectionPage {
     frame: Frame,
     now: Timestamp,
     collection: Collection,
-    /// Number of agents of the collection that the visitor finds.
-    agents: Option<String>,
+    /// Agents of the collection; `None` if they cannot be searched now.
+    members: Option<MembersView>,
     /// Edit form. Texts are not altered, because the form saves them as shown.
     edit: Option<CollectionForm>,
+    choices: NameChoices,
+    feedback: FormFeedback,
+}
+
+/// What the page says above a form with input.
+#[derive(Default)]
+struct FormFeedback {
     problem: Option<String>,
+    /// Agents that the filter in the form finds.
+    preview: Option<MembersView>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -66,9 +80,9 @@ pub(crate) struct CollectionForm {
     name: String,
     description: String,
     filter: String,
-    audience: String,
+    audience: Vec<String>,
     everybody: String,
-    owners: String,
+    owners: Vec<String>,
     /// Entity tag of the collection in the form; empty for a new one.
     seen: String,
     confirm: Confirmation,
@@ -81,33 +95,38 @@ impl FormFields for CollectionForm {
         + 16 * 1024;
 }
 
+/// Shows the list. `?filter=` opens the form for a new collection with a filter.
 pub(crate) async fn show_collections(
     context: web::Data<AppContext>,
     visitor: Visitor,
+    request: HttpRequest,
 ) -> HandlerResult {
-    let form = CollectionForm::new();
-    let shown = collections_page(&context, &visitor, &form, None).await?;
-    Ok(render_page(StatusCode::OK, &shown))
+    let form = CollectionForm {
+        everybody: "true".to_owned(),
+        ..query::parse_query(request.query_string())?
+    };
+    let (status, feedback) = match form.filter.is_empty() {
+        true => (StatusCode::OK, FormFeedback::default()),
+        false => FormFeedback::preview(&context, &visitor, &form).await,
+    };
+    let shown = collections_page(&context, &visitor, &form, feedback).await?;
+    Ok(render_page(status, &shown))
 }
 
 pub(crate) async fn create_collection(
     form: PermittedForm<Curate, CollectionForm>,
 ) -> HandlerResult {
-    let name = form.fields.name.trim().to_owned();
-    let result =
-        create_collection_from_form(&form.context, &form.visitor.caller, &name, &form.fields).await;
-    match result {
-        Ok(()) => Ok(redirect_to_collection(&name)),
-        Err(error) => {
-            let problem = Problem::from(error);
-            crate::pages::log_problem(&problem);
-            let status = problem.kind().status;
-            let message = Some(text::single_line(&problem.to_string(), BLOCK));
-            let shown =
-                collections_page(&form.context, &form.visitor, &form.fields, message).await?;
-            Ok(render_page(status, &shown))
-        }
-    }
+    let (context, visitor, fields) = (&form.context, &form.visitor, &form.fields);
+    let name = fields.name.trim();
+    let (status, feedback) = match fields.act.as_str() {
+        "preview" => FormFeedback::preview(context, visitor, fields).await,
+        _ => match create_collection_from_form(context, &visitor.caller, name, fields).await {
+            Ok(()) => return Ok(redirect_to_collection(name)),
+            Err(error) => FormFeedback::from_error(error),
+        },
+    };
+    let shown = collections_page(context, visitor, fields, feedback).await?;
+    Ok(render_page(status, &shown))
 }
 
 pub(crate) async fn show_collection(
@@ -117,52 +136,46 @@ pub(crate) async fn show_collection(
 ) -> HandlerResult {
     let current = collection_show(&context, &visitor.caller, &collection.0).await?;
     let form = CollectionForm::from_collection(&current)?;
-    let shown = collection_page(&context, &visitor, current, &form, None).await?;
+    let feedback = FormFeedback::default();
+    let shown = collection_page(&context, &visitor, current, &form, feedback).await?;
     Ok(render_page(StatusCode::OK, &shown))
 }
 
-/// Changes a collection, or deletes it after confirmation.
+/// Changes a collection, deletes it after confirmation, or shows which agents the filter in the form finds.
 pub(crate) async fn submit_collection(
     collection: CollectionRef,
     form: PermittedForm<Curate, CollectionForm>,
 ) -> HandlerResult {
-    let (name, caller, fields) = (&collection.0, &form.visitor.caller, &form.fields);
-    let current = collection_show(&form.context, caller, name).await?;
+    let (context, visitor, fields) = (&form.context, &form.visitor, &form.fields);
+    let (name, caller) = (&collection.0, &visitor.caller);
+    let current = collection_show(context, caller, name).await?;
     let precondition = IfMatch(Some(fields.seen.clone()));
     let result = match (fields.act.as_str(), fields.confirm.is_given()) {
-        ("delete", true) => collection_delete(&form.context, caller, name, &precondition).await,
+        ("preview", _) => {
+            let (status, feedback) = FormFeedback::preview(context, visitor, fields).await;
+            let shown = collection_page(context, visitor, current, fields, feedback).await?;
+            return Ok(render_page(status, &shown));
+        }
+        ("delete", true) => collection_delete(context, caller, name, &precondition).await,
         ("delete", false) => match precondition.check(Some(&current)) {
             Ok(()) => {
                 let confirmation =
-                    collection_deletion_page(&form.context, &form.visitor, &current, fields)
-                        .await?;
+                    collection_deletion_page(context, visitor, &current, fields).await?;
                 return Ok(render_page(StatusCode::OK, &confirmation));
             }
             Err(error) => Err(error),
         },
-        _ => collection_put(
-            &form.context,
-            caller,
-            name,
-            &fields.to_content(),
-            &precondition,
-        )
-        .await
-        .map(drop),
+        _ => collection_put(context, caller, name, &fields.to_content(), &precondition)
+            .await
+            .map(drop),
     };
-    match result {
-        Ok(()) if fields.act == "delete" => Ok(crate::pages::see_other("/collections")),
-        Ok(()) => Ok(redirect_to_collection(name)),
-        Err(error) => {
-            let problem = Problem::from(error);
-            crate::pages::log_problem(&problem);
-            let status = problem.kind().status;
-            let message = Some(text::single_line(&problem.to_string(), BLOCK));
-            let shown =
-                collection_page(&form.context, &form.visitor, current, fields, message).await?;
-            Ok(render_page(status, &shown))
-        }
-    }
+    let (status, feedback) = match result {
+        Ok(()) if fields.act == "delete" => return Ok(crate::pages::see_other("/collections")),
+        Ok(()) => return Ok(redirect_to_collection(name)),
+        Err(error) => FormFeedback::from_error(error),
+    };
+    let shown = collection_page(context, visitor, current, fields, feedback).await?;
+    Ok(render_page(status, &shown))
 }
 
 async fn create_collection_from_form(
@@ -192,15 +205,17 @@ async fn collections_page(
     context: &AppContext,
     visitor: &Visitor,
     form: &CollectionForm,
-    problem: Option<String>,
+    feedback: FormFeedback,
 ) -> Result<CollectionsPage> {
     let list = collection_list(context, &visitor.caller).await?;
+    let edit = form.clone_if_editable(visitor);
     Ok(CollectionsPage {
         frame: Frame::for_visitor(&context.config(), "collections", visitor),
         now: context.now(),
         collections: list.collections,
-        edit: form.clone_if_editable(visitor),
-        problem,
+        choices: NameChoices::load(context, &visitor.caller, edit.is_some()).await?,
+        edit,
+        feedback,
     })
 }
 
@@ -209,15 +224,18 @@ async fn collection_page(
     visitor: &Visitor,
     collection: Collection,
     form: &CollectionForm,
-    problem: Option<String>,
+    feedback: FormFeedback,
 ) -> Result<CollectionPage> {
+    let members = MembersView::load(context, &visitor.caller, &collection.filter).await;
+    let edit = form.clone_if_editable(visitor);
     Ok(CollectionPage {
         frame: Frame::for_visitor(&context.config(), "collections", visitor),
         now: context.now(),
-        agents: collection_size_text(context, &visitor.caller, &collection.name).await,
+        members: members.ok(),
         collection,
-        edit: form.clone_if_editable(visitor),
-        problem,
+        choices: NameChoices::load(context, &visitor.caller, edit.is_some()).await?,
+        edit,
+        feedback,
     })
 }
 
@@ -231,14 +249,15 @@ async fn collection_deletion_page(
     let name = text::single_line(&collection.name, LINE);
     let filter = text::single_line(&collection.filter, MAX_FILTER_TEXT);
     let link = format!("/collections/{}", text::path_segment(&collection.name));
-    let agents = collection_size_text(context, &visitor.caller, &collection.name).await;
+    let members = MembersView::load(context, &visitor.caller, &collection.filter).await;
     let mut losses = vec![
         format!("The collection {name}: {filter}"),
-        match agents {
-            Some(agents) => {
-                format!("{agents} that you find by its name; the agents themselves are kept.")
-            }
-            None => "The list of its agents; the agents themselves are kept.".to_owned(),
+        match members {
+            Ok(members) => format!(
+                "{} that you find by its name; the agents themselves are kept.",
+                members.count
+            ),
+            Err(_) => "The list of its agents; the agents themselves are kept.".to_owned(),
         },
         format!("It is shown to {}.", CollectionsPage::audience(collection)),
     ];
@@ -255,39 +274,43 @@ async fn collection_deletion_page(
     })
 }
 
-/// Text with the number of agents of a collection that the caller finds; `None` if the index cannot be read.
-async fn collection_size_text(context: &AppContext, caller: &Caller, name: &str) -> Option<String> {
-    let query = SearchQuery {
-        collection: vec![name.to_owned()],
-        page_size: Some(1),
-        ..SearchQuery::default()
-    };
-    let response = search_agents(context, caller, &query).await.ok()?;
-    let list: AgentList = serde_json::from_slice(&response).ok()?;
-    Some(text::number_with_noun(&list.total, "agent", "agents"))
+impl FormFeedback {
+    /// The reason why an act was refused, with the status of the page.
+    fn from_error(error: AppError) -> (StatusCode, Self) {
+        let problem = Problem::from(error);
+        crate::pages::log_problem(&problem);
+        let feedback = Self {
+            problem: Some(text::single_line(&problem.to_string(), BLOCK)),
+            preview: None,
+        };
+        (problem.kind().status, feedback)
+    }
+
+    /// The agents that the filter in a form finds, or the reason why it finds none.
+    async fn preview(
+        context: &AppContext,
+        visitor: &Visitor,
+        form: &CollectionForm,
+    ) -> (StatusCode, Self) {
+        match MembersView::load(context, &visitor.caller, &form.filter).await {
+            Ok(members) => {
+                let feedback = Self {
+                    problem: None,
+                    preview: Some(members),
+                };
+                (StatusCode::OK, feedback)
+            }
+            Err(error) => Self::from_error(error),
+        }
+    }
 }
 
-/// Parses one name per line. A group name may contain anything except a line break.
-fn parse_lines(text: &str) -> Vec<String> {
-    let names = text.lines().filter(|name| !name.trim().is_empty());
-    names.map(str::to_owned).collect()
-}
-
-/// Writes one name per line.
-fn join_lines<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
-    let lines = names.into_iter().map(|name| format!("{name}\n"));
-    lines.collect()
+fn nonempty_names(names: &[String]) -> Vec<String> {
+    let names = names.iter().filter(|name| !name.trim().is_empty());
+    names.cloned().collect()
 }
 
 impl CollectionForm {
-    /// An empty form of a public collection.
-    fn new() -> Self {
-        Self {
-            everybody: "true".to_owned(),
-            ..Self::default()
-        }
-    }
-
     fn from_collection(collection: &Collection) -> Result<Self> {
         Ok(Self {
             description: collection.description.clone(),
@@ -296,8 +319,8 @@ impl CollectionForm {
                 None => "true".to_owned(),
                 Some(_) => String::new(),
             },
-            audience: join_lines(collection.audience.iter().flatten()),
-            owners: join_lines(&collection.owners),
+            audience: collection.audience.clone().unwrap_or_default(),
+            owners: collection.owners.clone(),
             seen: RenderedJson::render(collection)?.tag,
             ..Self::default()
         })
@@ -316,8 +339,8 @@ impl CollectionForm {
             audience: self
                 .everybody
                 .is_empty()
-                .then(|| parse_lines(&self.audience)),
-            owners: parse_lines(&self.owners),
+                .then(|| nonempty_names(&self.audience)),
+            owners: nonempty_names(&self.owners),
         }
     }
 }
@@ -338,7 +361,7 @@ mod tests {
     use super::*;
     use crate::pages::tests::api_samples::{admin_frame, collection, read};
     use crate::pages::tests::hostile::assert_harmless;
-    use crate::pages::tests::samples::NOW;
+    use crate::pages::tests::samples::{self, NOW};
 
     #[test]
     fn what_others_have_written_stays_text() {
@@ -346,16 +369,26 @@ mod tests {
             frame: admin_frame("collections"),
             now: NOW,
             collections: vec![read(collection(text))],
-            edit: Some(CollectionForm::new()),
-            problem: None,
+            edit: Some(CollectionForm::default()),
+            choices: NameChoices::default(),
+            feedback: FormFeedback::default(),
         });
         assert_harmless(|text| CollectionPage {
             frame: admin_frame("collections"),
             now: NOW,
             collection: read(collection(text)),
-            agents: None,
-            edit: Some(CollectionForm::new()),
-            problem: None,
+            members: Some(MembersView {
+                count: "1 agent".to_owned(),
+                link: "/?q=".to_owned(),
+                agents: vec![samples::hit(
+                    &samples::card(&samples::hostile(text)),
+                    1,
+                    "x",
+                )],
+            }),
+            edit: Some(CollectionForm::default()),
+            choices: NameChoices::default(),
+            feedback: FormFeedback::default(),
         });
     }
 }

@@ -116,6 +116,7 @@ plain_routes! {
         POST "/domains/{domain}/credential/remove" => domain_page::credential_form::remove_credential;
         POST "/domains/{domain}/owner-vouch" => domain_page::owner_vouch::set_owner_vouch;
         POST "/domains/{domain}/owner-vouch/end" => domain_page::owner_vouch::end_owner_vouch;
+        POST "/domains/{domain}/withdraw" => domain_page::withdrawal::submit_source_withdrawal;
         GET "/sign-in" => sign_in::sign_in_page;
         POST "/sign-in" => sign_in::submit_sign_in;
         POST "/sign-out" => sign_in::sign_out;

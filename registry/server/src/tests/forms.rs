@@ -131,6 +131,17 @@ fn sent_back(page: &str, name: &str) -> String {
     text.replace("&#38;", "&").replace('\n', "\r\n")
 }
 
+/// Values of the filled text fields with this name.
+fn all_sent_back(page: &str, name: &str) -> Vec<String> {
+    let mark = format!("name=\"{name}\"");
+    let fields = page.match_indices(&mark).map(|(at, _)| &page[at..]);
+    let is_filled = |field: &&str| field.split('>').next().unwrap().contains("value=\"");
+    fields
+        .filter(is_filled)
+        .map(|field| sent_back(field, name))
+        .collect()
+}
+
 /// The page shows and saves every value that the API accepts, without changing it.
 #[actix_web::test]
 async fn a_collection_is_saved_as_its_page_shows_it() {
@@ -170,9 +181,12 @@ async fn a_collection_is_saved_as_its_page_shows_it() {
         .await
         .json();
     let page = read(&registry, &curator, "/collections/odd").await;
-    let fields = ["filter", "description", "audience", "owners", "seen"];
-    let fields = fields.map(|name| (name, sent_back(&page, name)));
-    let mut sent: Vec<(&str, &str)> = vec![("act", "save")];
+    let fields = ["filter", "description", "seen"].map(|name| (name, sent_back(&page, name)));
+    let names = ["audience", "owners"].map(|name| (name, all_sent_back(&page, name)));
+    let mut sent: Vec<(&str, &str)> = vec![("act", "save"), ("owners", " ")];
+    for (name, values) in &names {
+        sent.extend(values.iter().map(|value| (*name, value.as_str())));
+    }
     sent.extend(fields.iter().map(|(name, text)| (*name, text.as_str())));
     let saved = send(&registry, &curator, "/collections/odd", &sent).await;
     assert_eq!(saved.status, 303, "{}", text(&saved));

@@ -214,7 +214,8 @@ async fn hidden_and_missing_cost_the_same_reads() {
     for step in ["restricted", "on hold"] {
         match step {
             "restricted" => {
-                let patched = agent_patch(context, &admin, &agent, &restricted).await;
+                let any = IfMatch::default();
+                let patched = agent_patch(context, &admin, &agent, &restricted, &any).await;
                 patched.unwrap();
             }
             _ => {

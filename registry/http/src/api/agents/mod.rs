@@ -15,6 +15,7 @@ use a2a_registry_core::paging::PageRequest;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, get, patch, post};
 
+use crate::answers::conditional_response::IfMatchHeader;
 use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Anyone, Curate, Register, Require};
 use crate::requests::body::JsonBody;
@@ -228,13 +229,18 @@ pub async fn agent_retire(
 
 /// Set the visibility, the labels or the sponsor of an agent
 ///
-/// Owners may restrict the visibility and its groups and set the sponsor; curators may set everything.
+/// Owners may restrict the visibility and its groups and set the sponsor; curators may set everything. Absent members
+/// stay unchanged. Without `If-Match` the change applies to the current state of the agent; with it, only these members
+/// must be unchanged.
 #[utoipa::path(
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of the state to change")),
     request_body = AgentPatch,
     responses(
-        (status = 200, description = "The updated agent", body = Agent),
+        (status = 200, description = "The updated agent", body = Agent,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
         (status = 409, description = "The agent's domain is disputed, a group does not exist, or the sponsor account \
          does not exist or is disabled"),
+        (status = 412, description = "`If-Match` does not match the current state"),
     )
 )]
 #[patch("/v1/agents/{agent}")]
@@ -242,7 +248,10 @@ pub async fn agent_patch(
     caller: Require<Register>,
     agent: AgentRef,
     patch: JsonBody<AgentPatch>,
+    precondition: IfMatchHeader,
 ) -> HandlerResult {
-    let agent = owner_updates::agent_patch(&caller.context, &caller, &agent.0, &patch.0).await?;
-    response::json_response(StatusCode::OK, &agent)
+    let (agent, patch) = (&agent.0, &patch.0);
+    let changed =
+        owner_updates::agent_patch(&caller.context, &caller, agent, patch, &precondition.0).await?;
+    Ok(response::rendered_resource_response(changed))
 }

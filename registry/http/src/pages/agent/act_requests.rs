@@ -9,8 +9,8 @@ use a2a_registry_core::agents::lifecycle_actions::{
 use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::domains::actions::domain_recrawl;
-use a2a_registry_core::domains::withdrawal::source_withdraw;
 use a2a_registry_core::error::AppError;
+use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::reviews::recertification::agent_recertify;
 use a2a_registry_core::reviews::resume::agent_resume;
 use a2a_registry_core::text;
@@ -40,7 +40,8 @@ pub(crate) struct AgentActForm {
     pub replacement: String,
     pub sunset: String,
     pub accept: String,
-    pub source: String,
+    /// Entity tag of the agent in the form.
+    pub seen: String,
     pub confirm: Confirmation,
 }
 
@@ -89,12 +90,11 @@ pub(super) async fn run_agent_act(
             let domain = text::path_segment(&summary.domain);
             return Ok(format!("/domains/{domain}"));
         }
-        "withdraw" => {
-            source_withdraw(context, caller, &summary.domain, &form.source).await?;
-            // With its last registration, the domain may be hidden from the caller.
-            return Ok("/account#domains".to_owned());
+        act => {
+            let patch = build_agent_patch(act, form)?;
+            let seen = IfMatch(Some(form.seen.clone()));
+            drop(agent_patch(context, caller, &id, &patch, &seen).await?);
         }
-        act => drop(agent_patch(context, caller, &id, &build_agent_patch(act, form)?).await?),
     }
     Ok(format!("/agents/{id}/"))
 }

@@ -1,10 +1,9 @@
 //! Actions on an agent: links on its page, and a page for each, which says what it does and asks for a reason.
 
+use a2a_registry_api::Agent;
 use a2a_registry_api::limits::MAX_REASON;
-use a2a_registry_api::{Agent, SourceView};
+use a2a_registry_core::agents::rendering::{parse_rendered_agent, render_agent};
 use a2a_registry_core::agents::views::agent_show;
-use a2a_registry_core::context::AppContext;
-use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;
@@ -115,16 +114,6 @@ const ACTS: &[AgentAct] = &[
         "The agent's entry in the catalog of this registry gets representative queries, derived from its skills.",
     ),
     AgentAct {
-        takes_reason: false,
-        is_final: true,
-        ..act(
-            "withdraw",
-            "Withdraw the registration",
-            "Your registration of the source ends. If nobody else has registered the source, it is no longer fetched, \
-             and an agent that was never approved ends with its last source. Retire an approved agent first.",
-        )
-    },
-    AgentAct {
         is_final: true,
         ..act(
             "retire",
@@ -143,8 +132,6 @@ pub(crate) struct AgentActPage {
     name: String,
     fields: AgentActForm,
     holds: Vec<&'static str>,
-    /// Sources of the agent that the caller has registered, each with its URL.
-    sources: Vec<(String, String)>,
     problem: Option<String>,
 }
 
@@ -196,10 +183,11 @@ pub(crate) async fn show_agent_act(
     if act.is_for_curators {
         caller.require_permission(Permission::Curate)?;
     }
-    let agent = agent_show(context, caller, &agent).await?;
+    let rendered = render_agent(context, caller, &agent).await?;
+    let agent = parse_rendered_agent(&rendered)?;
     let frame = Frame::for_visitor(&context.config(), "agent", &visitor);
-    let sources = own_sources(context, caller, &agent).await;
-    let page = AgentActPage::new(frame, &agent, act, &sources);
+    let mut page = AgentActPage::new(frame, &agent, act);
+    page.fields.seen = rendered.tag;
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
@@ -221,8 +209,7 @@ pub(crate) async fn submit_agent_act(
     };
     crate::pages::log_problem(&problem);
     let frame = Frame::for_visitor(&context.config(), "agent", &form.visitor);
-    let sources = own_sources(context, caller, &agent).await;
-    let mut page = AgentActPage::new(frame, &agent, act, &sources);
+    let mut page = AgentActPage::new(frame, &agent, act);
     page.fields = form.fields;
     page.problem = Some(text::single_line(&problem.to_string(), BLOCK));
     Ok(crate::pages::render_page(problem.kind().status, &page))
@@ -233,19 +220,8 @@ fn find_act(name: &str) -> Result<&'static AgentAct, Problem> {
     act.ok_or_else(|| AppError::no_resource().into())
 }
 
-/// The sources of the agent that the caller has registered; empty if they cannot be read.
-async fn own_sources(context: &AppContext, caller: &Caller, agent: &Agent) -> Vec<SourceView> {
-    let summary = &agent.hit.summary;
-    let Ok(domain) = domain_show(context, caller, &summary.domain).await else {
-        return Vec::new();
-    };
-    let sources = domain.sources.into_iter();
-    let own = sources.filter(|source| source.own && source.agent == Some(summary.id));
-    own.collect()
-}
-
 impl AgentActPage {
-    fn new(frame: Frame, agent: &Agent, act: &'static AgentAct, sources: &[SourceView]) -> Self {
+    fn new(frame: Frame, agent: &Agent, act: &'static AgentAct) -> Self {
         let summary = &agent.hit.summary;
         let labels = summary.labels.iter();
         let labels: Vec<String> = labels
@@ -264,10 +240,6 @@ impl AgentActPage {
             },
             ..AgentActForm::default()
         };
-        let source = |source: &SourceView| {
-            let url = text::single_line(&source.url, text::ADDRESS);
-            (text::single_line(&source.id, LINE), url)
-        };
         Self {
             frame,
             act,
@@ -275,14 +247,8 @@ impl AgentActPage {
             name: text::single_line(&summary.name, LINE),
             fields,
             holds: liftable_holds(agent),
-            sources: sources.iter().map(source).collect(),
             problem: None,
         }
-    }
-
-    /// Whether the form can be sent: without a source there is none to withdraw.
-    fn can_act(&self) -> bool {
-        self.act.name != "withdraw" || !self.sources.is_empty()
     }
 
     fn visibilities() -> impl Iterator<Item = &'static str> {
@@ -306,7 +272,7 @@ mod tests {
     #[test]
     fn what_others_have_written_stays_text() {
         for act in ACTS {
-            assert_harmless(|text| AgentActPage::new(admin_frame("agent"), &agent(text), act, &[]));
+            assert_harmless(|text| AgentActPage::new(admin_frame("agent"), &agent(text), act));
         }
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct AgentPageExtras {
     pub owner_vouched_until: Option<Timestamp>,
     /// Whether the caller is responsible for the agent.
     pub is_own: bool,
+    /// Whether no account is responsible for the agent.
+    pub is_unmanaged: bool,
     /// Whether the caller watches the agent; `None` for callers who cannot watch any.
     pub watched: Option<bool>,
 }
@@ -64,6 +66,8 @@ impl AgentPageExtras {
             collections: containing_collections(context, caller, record).await?,
             endpoint: load_endpoint_details(context, caller, &record.agent).await?,
             is_own: caller_owns_agent(context, caller, &record.agent).await?,
+            is_unmanaged: record.agent.owner_id.or(record.agent.submitter).is_none()
+                && record.agent.sponsor_id.is_none(),
             watched: is_agent_watched(context, caller, record.agent.id).await?,
             ..Self::default()
         };

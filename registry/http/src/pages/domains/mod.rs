@@ -7,6 +7,7 @@ pub mod owner_vouch;
 pub mod parts;
 pub mod progress;
 pub mod register;
+pub mod withdrawal;
 
 use std::collections::HashMap;
 
@@ -293,7 +294,11 @@ impl DomainPage {
         let under_way = view.sources.iter().any(|source| source.state == NEW);
         let waiting = (under_way || view.agents.is_empty())
             && schedule_page_reload(&mut frame, &view.domain, reload_count);
-        let standing = DomainProgressView::new(&view, &agent_rows);
+        let mut standing = DomainProgressView::new(&view, &agent_rows);
+        if let (false, Some(approval)) = (view.not_listed.is_empty(), standing.steps.last_mut()) {
+            // The reasons are a list of their own.
+            approval.text.clear();
+        }
         let agents = view.agents.iter().take(LIST);
         let not_listed = view.not_listed.iter().take(LIST);
         Self {

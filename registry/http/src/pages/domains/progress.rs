@@ -7,7 +7,6 @@ use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 
 use crate::pages::domains::{DomainAgentRow, NEW};
-use crate::pages::{moment, trust};
 
 pub(crate) struct DomainProgressView {
     /// Tone of the status: `good`, `warn`, `bad` or `plain`.
@@ -24,6 +23,7 @@ pub(crate) struct ProgressStepView {
     /// Whether the step is impossible for this domain; agents are listed without it.
     pub impossible: bool,
     pub title: &'static str,
+    /// What is to do; empty if the step is done, because the page shows the fact elsewhere.
     pub text: String,
     /// Whether the step links to the records to publish, which are below.
     pub to_records: bool,
@@ -149,9 +149,8 @@ fn is_registration_only(source: &SourceView) -> bool {
 }
 
 fn domain_progress_steps(view: &DomainView, agents: &[DomainAgentRow]) -> Vec<ProgressStepView> {
-    let registered = moment::format_to_minute(&view.created_at);
     let mut steps = vec![
-        ProgressStepView::new(true, "Registered", format!("on {registered}.")),
+        ProgressStepView::new(true, "Registered", String::new()),
         fetch_progress_step(view),
         proof_progress_step(view),
         approval_progress_step(agents),
@@ -163,20 +162,15 @@ fn domain_progress_steps(view: &DomainView, agents: &[DomainAgentRow]) -> Vec<Pr
 }
 
 fn fetch_progress_step(view: &DomainView) -> ProgressStepView {
-    let cards = view
-        .sources
-        .iter()
-        .filter(|one| one.agent.is_some())
-        .count();
-    let done = cards > 0 || !view.agents.is_empty();
-    let text = match cards.max(view.agents.len()) {
-        0 if is_domain_unfetched(view) => {
-            "The first crawl has not finished; it takes a moment.".to_owned()
-        }
-        0 if view.sources.iter().any(is_registration_only) => {
+    let has_card = |source: &SourceView| source.agent.is_some();
+    let done = !view.agents.is_empty() || view.sources.iter().any(has_card);
+    let text = match done {
+        true => String::new(),
+        false if is_domain_unfetched(view) => "This takes a moment.".to_owned(),
+        false if view.sources.iter().any(is_registration_only) => {
             "The result is shown once an agent that you may see is listed.".to_owned()
         }
-        0 => {
+        false => {
             let urls: Vec<String> = view
                 .sources
                 .iter()
@@ -192,32 +186,22 @@ fn fetch_progress_step(view: &DomainView) -> ProgressStepView {
                 ),
             }
         }
-        1 => "A card was found and parsed.".to_owned(),
-        _ => format!("{cards} cards were found and parsed."),
     };
     ProgressStepView::new(done, "Card fetched", text)
 }
 
 fn proof_progress_step(view: &DomainView) -> ProgressStepView {
     let done = view.state == DomainState::Verified;
-    let text = match (view.state.known_value(), view.proofs.first(), &view.no_challenge) {
-        (Some(DomainState::Verified), Some(proof), _) => format!(
-            "by {} on {}.",
-            trust::proof_method_phrase(&proof.method),
-            moment::format_to_minute(&proof.at)
-        ),
-        (Some(DomainState::Verified), None, _) => "and the proof is valid.".to_owned(),
-        (Some(DomainState::OptedOut), ..) => "The domain has opted out.".to_owned(),
-        (_, _, Some(_)) if view.owner_vouch.is_some() => {
+    let text = match (view.state.known_value(), &view.no_challenge) {
+        (Some(DomainState::Verified | DomainState::OptedOut), _) => String::new(),
+        (_, Some(_)) if view.owner_vouch.is_some() => {
             "The domain cannot be proved; an admin vouches for its owner.".to_owned()
         }
-        (_, _, Some(reason)) => text::single_line(reason, ADDRESS),
-        (Some(DomainState::Lapsed), ..) => {
+        (_, Some(reason)) => text::single_line(reason, ADDRESS),
+        (Some(DomainState::Lapsed), _) => {
             "The proof is no longer valid. Publish one of the records again.".to_owned()
         }
-        (Some(DomainState::Disputed), ..) => {
-            "Two accounts have proved the domain; an admin must decide.".to_owned()
-        }
+        (Some(DomainState::Disputed), _) => "An admin must decide.".to_owned(),
         _ if view.challenges.is_empty() => "The domain has not been proved yet.".to_owned(),
         _ => "Publish one of the records: a proof shows that the agents are yours, so that the rules can approve them."
             .to_owned(),
@@ -237,8 +221,9 @@ fn approval_progress_step(agents: &[DomainAgentRow]) -> ProgressStepView {
         .collect();
     let is_rejected = |agent: &&DomainAgentRow| agent.lifecycle == Some(ShownLifecycle::Rejected);
     let rejected = agents.iter().find(is_rejected);
-    let text = match (listed, pending_agents.as_slice()) {
-        (0, []) if rejected.is_some() => {
+    let text = match pending_agents.as_slice() {
+        _ if listed > 0 => String::new(),
+        [] if rejected.is_some() => {
             let name = rejected.map_or("", |agent| agent.name.as_str());
             format!(
                 "{} was rejected. Its submitter and owner can see the reason. Publish a changed card to get a new \
@@ -246,21 +231,15 @@ fn approval_progress_step(agents: &[DomainAgentRow]) -> ProgressStepView {
                 text::single_line(name, LINE)
             )
         }
-        (0, []) => {
+        [] => {
             "An agent is listed once its card has been fetched and a rule or a curator has approved it."
                 .to_owned()
         }
-        (0, [one]) => format!(
+        [one] => format!(
             "{} is waiting for review: a rule or a curator must decide.",
             text::single_line(&one.name, LINE)
         ),
-        (0, several) => format!("{} agents are waiting for review.", several.len()),
-        (_, []) => format!("{} in the search.", agent_count_text(listed)),
-        (_, waiting) => format!(
-            "{} in the search, {} waiting for review.",
-            agent_count_text(listed),
-            waiting.len()
-        ),
+        _ => "A rule or a curator must decide.".to_owned(),
     };
     let review = pending_agents.iter().find_map(|agent| agent.review.clone());
     let listed_agent = agents.iter().find(|agent| is_agent_listed(agent));

@@ -1,5 +1,7 @@
 //! Waivers page, and the forms that grant and end a waiver.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use a2a_registry_api::limits::{MAX_REASON, MAX_WAIVER_DAYS};
 use a2a_registry_api::{NewWaiver, Waiver};
 use a2a_registry_core::agents::agent_names::{AgentNameView, load_agent_names};
@@ -64,6 +66,9 @@ struct WaiversPage {
     frame: Frame,
     now: Timestamp,
     filters: WaiverListParams,
+    /// Agents and policies of the waivers, to choose from: each agent's id with its name.
+    agents: BTreeMap<String, String>,
+    policies: BTreeSet<String>,
     /// Waivers, each with its agent.
     waivers: Vec<(Waiver, AgentNameView)>,
     next: Option<String>,
@@ -194,6 +199,17 @@ impl WaiversPage {
         let list = waiver_list(context, caller, &filters.to_query()).await?;
         let agents = list.waivers.iter().map(|one| one.agent).collect();
         let names = load_agent_names(context, agents).await?;
+        let listed_agents = list.waivers.iter().map(|one| {
+            let name = AgentNameView::new(one.agent, &names).name;
+            (one.agent.to_string(), name)
+        });
+        // What is chosen stays among the choices, under its identifier if nothing is listed.
+        let chosen = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        let chosen_agent =
+            chosen(&filters.agent).map(|id| (id.clone(), text::single_line(&id, LINE)));
+        let agents = chosen_agent.into_iter().chain(listed_agents).collect();
+        let policies = list.waivers.iter().map(|one| one.policy.clone());
+        let policies = policies.chain(chosen(&filters.policy)).collect();
         let named = |waiver: Waiver| {
             let agent = AgentNameView::new(waiver.agent, &names);
             (waiver, agent)
@@ -202,6 +218,8 @@ impl WaiversPage {
             frame: Frame::for_visitor(&context.config(), "policies", visitor),
             now: context.now(),
             filters: filters.clone(),
+            agents,
+            policies,
             next: list
                 .next_page_token
                 .as_deref()
@@ -237,6 +255,8 @@ mod tests {
                 frame: admin_frame("policies"),
                 now: NOW,
                 filters: WaiverListParams::default(),
+                agents: BTreeMap::new(),
+                policies: BTreeSet::new(),
                 waivers: vec![(read(waiver(text)), agent)],
                 next: None,
                 ends: true,

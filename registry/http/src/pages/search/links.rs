@@ -2,6 +2,7 @@
 
 use a2a_registry_api::Understood;
 use a2a_registry_api::search_query::{GROUP_BY_CONTENT, SearchQuery};
+use a2a_registry_core::collection_filters::collection_rows::format_filter;
 use a2a_registry_core::config::LimitsConfig;
 use a2a_registry_core::search::understanding::{query_with_part_as_text, understand_query};
 use a2a_registry_domain::facet::Facet;
@@ -14,13 +15,13 @@ pub(crate) const SEARCH_PAGE_FACETS: [Facet; 12] = [
     Facet::Provider,
     Facet::Auth,
     Facet::Trust,
+    Facet::Endpoint,
     Facet::Domain,
     Facet::Liveness,
     Facet::ProtocolVersion,
     Facet::Binding,
     Facet::Capability,
     Facet::InputMode,
-    Facet::Signature,
 ];
 
 /// Whether a facet is folded at first, because few people filter by it.
@@ -31,7 +32,7 @@ pub(crate) const fn is_technical_facet(facet: Facet) -> bool {
             | Facet::Binding
             | Facet::Capability
             | Facet::InputMode
-            | Facet::Signature
+            | Facet::Liveness
     )
 }
 
@@ -123,6 +124,18 @@ pub(crate) fn link_with_understanding(
         ..query.clone()
     };
     understand_query(&understanding, limits).map(|_| search_link(&understanding, |_| {}))
+}
+
+/// URL of the form for a collection with the filters of a search; `None` if it has none, or if it has words or other
+/// collections, which the filter of a collection cannot have.
+pub(crate) fn collection_link(query: &SearchQuery) -> Option<String> {
+    if query.q.is_some() || !query.collection.is_empty() {
+        return None;
+    }
+    let filter = format_filter(active_filter_values(query));
+    let pairs = serde_html_form::to_string([("filter", &filter)]);
+    let pairs = pairs.ok().filter(|_| !filter.is_empty())?;
+    Some(format!("/collections?{pairs}#new"))
 }
 
 /// The search as it was run: with the text that was left. It has the order and the mode of the results.
@@ -277,6 +290,22 @@ mod tests {
             ..SearchQuery::default()
         };
         assert_eq!(link_with_understanding(&query, &nothing), None);
+    }
+
+    #[test]
+    fn the_filters_of_a_search_are_the_filter_of_a_collection() {
+        let query = SearchQuery {
+            tag: vec!["x y".to_owned(), "a".to_owned()],
+            ..SearchQuery::default()
+        };
+        let link = "/collections?filter=tag%3A%22x+y%22+tag%3Aa#new";
+        assert_eq!(collection_link(&query).as_deref(), Some(link));
+        let with_words = SearchQuery {
+            q: Some("words".to_owned()),
+            ..query
+        };
+        assert_eq!(collection_link(&with_words), None);
+        assert_eq!(collection_link(&SearchQuery::default()), None);
     }
 
     #[test]

@@ -67,6 +67,10 @@ pub(crate) struct SearchPage {
     understand: Option<String>,
     /// Link to the search without filters.
     unfiltered: String,
+    /// Link to the form for a collection with the filters of this search, for those who may make one.
+    collect: Option<String>,
+    /// Whether the visitor looks for agents without a responsible account, and may name one.
+    names_sponsors: bool,
     /// Query that the form saves; empty if there is nothing to save.
     saved: String,
     /// Reason why the search was not saved, and the entered name.
@@ -215,7 +219,7 @@ async fn search_with_filter_names(
     Ok(AgentListWithFilterNames { list, names })
 }
 
-async fn search_agent_list(
+pub(crate) async fn search_agent_list(
     context: &AppContext,
     caller: &Caller,
     query: &SearchQuery,
@@ -288,7 +292,11 @@ impl SearchPage {
             }
         };
         let words = query.q.clone().unwrap_or_default();
+        let who = frame.who.as_ref();
+        let curates = who.is_some_and(|who| who.sees_all && who.may_register);
         let page = Self {
+            collect: curates.then(|| links::collection_link(query)).flatten(),
+            names_sponsors: curates && query.unmanaged == ["true"],
             frame,
             carried: links::hidden_search_fields(query),
             sorts: sort_options(query, &searched),
@@ -355,8 +363,9 @@ fn search_results_view(
 ) -> SearchResultsView {
     let hints = hint_lines(&list);
     let only_fitting = list.has_only_fitting();
-    // Weak matches come last only in the order by relevance, where a heading before them does not change the order.
-    let folds_weak = effective_sort_name(searched) == "relevance";
+    // Weak matches among others come last only in the order by relevance, where a heading before them does not change
+    // the order. A list of what fits has weak matches only where nothing fits: then it has no others.
+    let folds_weak = only_fitting || effective_sort_name(searched) == "relevance";
     let tag_links = FilterLinks::new(query, "tag");
     let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
         .agents

@@ -153,9 +153,11 @@ fn the_headline_counts_what_fits_and_a_link_leads_to_the_rest() {
         html.contains("fitting=false\">3 weaker results</a>"),
         "{html}"
     );
-    let html = render_marked("q=flights", &[true], 1, 0);
-    assert!(html.contains("<h2>Weaker results</h2>"), "{html}");
-    assert!(!html.contains("fitting="), "{html}");
+    for address in ["q=flights", "q=flights&sort=name"] {
+        let html = render_marked(address, &[true], 1, 0);
+        assert!(html.contains("<h2>Weaker results</h2>"), "{html}");
+        assert!(!html.contains("fitting="), "{html}");
+    }
     // Where everything fits, there is no link.
     let html = render_marked("q=flights", &[false], 40, 40);
     assert!(

@@ -9,9 +9,11 @@ use std::sync::{Arc, LazyLock};
 
 use a2a_registry_api::{PolicyNotice, ard};
 use a2a_registry_core::config::LimitsConfig;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template;
 use bytes::Bytes;
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -20,9 +22,12 @@ use utoipa::{PartialSchema, ToSchema};
 use utoipa_actix_web::AppExt;
 
 use crate::answers::response::{self, HandlerResult};
+use crate::pages::assets;
+use crate::pages::frame::Frame;
 use crate::problems::problem::{MemberError, ProblemDocument};
 use crate::requests::path_parameters::openapi_path_parameter;
 use crate::requests::server_state::ServerState;
+use crate::requests::visitor::Visitor;
 use crate::routes::api as routes;
 
 /// Content security policy for Swagger UI, which sets styles from scripts and has inline images as `data:` URLs.
@@ -174,14 +179,16 @@ pub(crate) async fn redirect_to_docs() -> HttpResponse {
         .finish()
 }
 
-/// Navigation bar above the browsable page that links back to the registry, in the colors of the browser's theme.
-const HOME_LINK: &str = "<nav aria-label=\"A2A registry\" style=\"padding:.8rem 1.25rem;\
-    font:600 1rem system-ui,sans-serif;color-scheme:light dark;background:Canvas;\
-    border-bottom:1px solid GrayText\"><a href=\"/\" style=\"color:LinkText\">A2A registry</a> \
-    <a href=\"/?q=\" style=\"color:LinkText;font-weight:400;margin-left:1rem\">Search</a> \
-    <a href=\"/register\" style=\"color:LinkText;font-weight:400;margin-left:1rem\">Register</a> \
-    <a href=\"/about\" style=\"color:LinkText;font-weight:400;margin-left:1rem\">About</a> \
-    <a href=\"/manual/\" style=\"color:LinkText;font-weight:400;margin-left:1rem\">Manual</a></nav>";
+/// Header of every page, with the navigation.
+#[derive(Template)]
+#[template(path = "header.html")]
+struct PageHeader {
+    frame: Frame,
+}
+
+#[derive(Template)]
+#[template(path = "footer.html")]
+struct PageFooter;
 
 /// Layout fixes for Swagger UI: without the viewport, phones use the desktop layout, which is too small to read. On
 /// small screens operation ids leave no room for the paths, and code boxes overlap the lines above and below.
@@ -190,21 +197,30 @@ const LAYOUT_FIXES: &str = "<meta name=\"viewport\" content=\"width=device-width
     { .swagger-ui .opblock .opblock-summary-operation-id { display: none } } \
     .swagger-ui .info code { padding: 0 .3em }</style>";
 
-/// Adapts a file of the browsable page: the HTML page gets the layout fixes and the link back.
-fn adapt_docs_page(file: Vec<u8>) -> Vec<u8> {
-    match std::str::from_utf8(&file)
-        .ok()
-        .and_then(|text| text.split_once("<body>"))
-    {
-        Some((head, rest)) if head.contains("swagger-ui.css") => {
-            let head = head.replacen("</head>", &format!("{LAYOUT_FIXES}\n</head>"), 1);
-            format!("{head}<body>\n{HOME_LINK}{rest}").into_bytes()
-        }
-        _ => file,
-    }
+/// Adapts the browsable page: it gets the layout fixes, and the header and footer of every page. Their style sheet is
+/// limited to them, because Swagger UI has its own.
+fn adapt_docs_page(page: &str, frame: Frame) -> Result<String, askama::Error> {
+    let (header, footer) = (PageHeader { frame }.render()?, PageFooter.render()?);
+    let style = assets::style_sheet();
+    let style = format!("<style>@scope (.top, .bottom) {{\n{style}}}</style>");
+    let page = page
+        .replacen("<body>", &format!("<body>\n{header}"), 1)
+        .replacen("</body>", &format!("{footer}</body>"), 1);
+    Ok(page.replacen("</head>", &format!("{LAYOUT_FIXES}\n{style}\n</head>"), 1))
 }
 
-pub(crate) async fn serve_api_docs(request: HttpRequest) -> HandlerResult {
+/// The text of a file, if it is the browsable page.
+fn docs_page_text(file: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(file).ok()?;
+    let (head, _) = text.split_once("<body>")?;
+    head.contains("swagger-ui.css").then_some(text)
+}
+
+pub(crate) async fn serve_api_docs(
+    context: web::Data<AppContext>,
+    visitor: Visitor,
+    request: HttpRequest,
+) -> HandlerResult {
     static SWAGGER_CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> =
         LazyLock::new(|| {
             let config = utoipa_swagger_ui::Config::from("../openapi.json");
@@ -223,28 +239,44 @@ pub(crate) async fn serve_api_docs(request: HttpRequest) -> HandlerResult {
     );
     let file = file.map_err(|error| AppError::internal(error.to_string()))?;
     let file = file.ok_or_else(AppError::no_resource)?;
-    let bytes = adapt_docs_page(file.bytes.into_owned());
+    let (bytes, caching) = match docs_page_text(&file.bytes) {
+        Some(page) => {
+            let frame = Frame::for_visitor(&context.config(), "api", &visitor);
+            let page = adapt_docs_page(page, frame);
+            let page = page.map_err(|error| AppError::internal(error.to_string()))?;
+            (page.into_bytes(), "private, no-cache")
+        }
+        None => (file.bytes.into_owned(), "max-age=3600"),
+    };
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, file.content_type))
         .insert_header((header::CONTENT_SECURITY_POLICY, DOCS_CSP))
-        .insert_header((
-            header::CACHE_CONTROL,
-            HeaderValue::from_static("max-age=3600"),
-        ))
+        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static(caching)))
         .body(bytes))
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use a2a_registry_core::config::Config;
+
     use super::*;
 
     #[test]
     fn the_browsable_page_fits_a_phone_and_leads_back() {
         let page = "<head><link href=\"swagger-ui.css\"></head><body><p></p></body>";
-        let page = String::from_utf8(adapt_docs_page(page.into())).unwrap_or_default();
-        assert!(page.contains("width=device-width, initial-scale=1\">"));
-        assert!(page.contains("<a href=\"/\""), "{page}");
-        let other = b"<head></head><body></body>".to_vec();
-        assert_eq!(adapt_docs_page(other.clone()), other);
+        let frame = Frame::new(&Config::default(), "api");
+        let adapted = adapt_docs_page(docs_page_text(page.as_bytes()).unwrap(), frame).unwrap();
+        assert!(adapted.contains("width=device-width, initial-scale=1\">"));
+        for part in [
+            "<nav aria-label=\"Main\">",
+            "<footer",
+            "@scope (.top",
+            ".top nav a",
+        ] {
+            assert!(adapted.contains(part), "{part}: {adapted}");
+        }
+        assert_eq!(docs_page_text(b"<head></head><body></body>"), None);
     }
 }
