@@ -60,7 +60,8 @@ impl MailConfig {
         ];
         let faults = faults.into_iter().filter(|_| !self.host.is_empty());
         faults
-            .filter_map(|(is_fault, text)| is_fault.then(|| text.to_owned()))
+            .filter(|(is_fault, _)| *is_fault)
+            .map(|(_, text)| text.to_owned())
             .collect()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::{Content, OpenApi, RefOr};
+use utoipa::openapi::{Content, OpenApi, RefOr, Schema};
 
 use crate::routes::openapi::operations::operations_mut;
 
@@ -26,7 +26,10 @@ impl DocumentExamples {
             ParameterIn::Query => &self.query,
             _ => return None,
         };
-        examples_by_name.get(&parameter.name)
+        let takes_list = matches!(parameter.schema, Some(RefOr::T(Schema::Array(_))));
+        let example = examples_by_name.get(&parameter.name);
+        // One name may take one value here and several there.
+        example.filter(|example| takes_list || !example.is_array())
     }
 }
 
@@ -36,7 +39,6 @@ pub fn add_openapi_examples(document: &mut OpenApi) {
         for operation in operations_mut(item) {
             for parameter in operation.parameters.iter_mut().flatten() {
                 if let RefOr::T(parameter) = parameter
-                    && parameter.example.is_none()
                     && let Some(example) = examples.for_parameter(parameter)
                 {
                     *parameter = ParameterBuilder::from(parameter.clone())
