@@ -315,6 +315,7 @@ async fn an_address_that_becomes_due_while_a_lease_ends_is_checked(url: &str) {
     let new = NewEndpointCheck {
         key: "of another agent".into(),
         origin: leased.host.origin.clone(),
+        site: leased.host.site.clone(),
         form: "json_rpc_1".into(),
         url: server.url("/other"),
         tenant: None,

@@ -26,6 +26,7 @@ mod m0014_endpoint_checks;
 mod m0015_policy_work;
 mod m0016_access_decisions;
 mod m0017_hooks;
+mod m0018_endpoint_limits;
 mod new_table;
 
 pub use compatible_migration::CompatibleMigration;
@@ -98,6 +99,10 @@ impl MigratorTrait for Migrator {
                     "m0017_hooks",
                     m0017_hooks::hook_migration_tables,
                 ),
+                min_version: "0.1.0",
+            }),
+            Box::new(CompatibleMigration {
+                migration: Box::new(m0018_endpoint_limits::EndpointLimitsMigration),
                 min_version: "0.1.0",
             }),
         ]

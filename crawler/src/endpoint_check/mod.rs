@@ -65,6 +65,23 @@ pub struct EndpointCheck {
     pub is_local_failure: bool,
 }
 
+impl EndpointCheck {
+    /// A check for which no request was sent, for this reason.
+    pub fn not_sent(at: OffsetDateTime, reason: &str) -> Self {
+        Self {
+            started_at: at,
+            elapsed: Duration::ZERO,
+            verdict: EndpointVerdict::NotChecked,
+            reason: reason.to_owned(),
+            auth_scheme: None,
+            status: None,
+            address: None,
+            retry_after: None,
+            is_local_failure: false,
+        }
+    }
+}
+
 impl Fetcher {
     /// Asks the agent at an address for a task that does not exist. Redirects are not followed.
     pub async fn check_endpoint(&self, address: &EndpointAddress) -> EndpointCheck {

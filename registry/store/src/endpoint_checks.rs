@@ -1,6 +1,6 @@
 //! Endpoint checks: the checked addresses, their results with a history of 90 days, and what is permitted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 
 use a2a_registry_domain::endpoint::EndpointState;
 use sea_orm::ActiveValue::Set;
@@ -11,7 +11,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::{unset_id, without_id};
-use super::bulk_rows::lock_for_update;
+use super::bulk_rows::{lock_for_update, pad_keys};
 use super::entity::queries::{page_after, rows_where_in};
 use super::entity::{
     agent, domain, endpoint_check, endpoint_day, endpoint_host, endpoint_permission,
@@ -35,6 +35,8 @@ pub const ENDED_SCAN_PREFIX: &str = "ended ";
 pub struct NewEndpointCheck {
     pub key: String,
     pub origin: String,
+    /// The registrable domain of the host.
+    pub site: String,
     pub form: String,
     pub url: String,
     pub tenant: Option<String>,
@@ -104,6 +106,42 @@ pub async fn endpoint_day_count(db: &impl Executor, check: i64) -> Result<u64, S
         .await?)
 }
 
+/// The number of stored addresses on each of these hosts; a host has none if it is missing.
+pub async fn address_counts_by_host(
+    db: &impl Executor,
+    origins: &[String],
+) -> Result<HashMap<String, u64>, StoreError> {
+    counts_by_value::<endpoint_check::Entity>(db, endpoint_check::Column::Origin, origins).await
+}
+
+/// The number of hosts with stored addresses on each of these sites.
+pub async fn host_counts_by_site(
+    db: &impl Executor,
+    sites: &[String],
+) -> Result<HashMap<String, u64>, StoreError> {
+    counts_by_value::<endpoint_host::Entity>(db, endpoint_host::Column::Site, sites).await
+}
+
+async fn counts_by_value<E: EntityTrait>(
+    db: &impl Executor,
+    column: E::Column,
+    values: &[String],
+) -> Result<HashMap<String, u64>, StoreError> {
+    let counts: Vec<(String, i64)> = E::find()
+        .select_only()
+        .column(column)
+        .column_as(column.count(), "rows")
+        .filter(column.is_in(pad_keys(values)))
+        .group_by(column)
+        .into_tuple()
+        .all(db.connection())
+        .await?;
+    let counts = counts.into_iter();
+    Ok(counts
+        .map(|(value, count)| (value, count.unsigned_abs()))
+        .collect())
+}
+
 /// What was said about checks of these domains, by domain.
 pub async fn endpoint_permissions_by_domain(
     db: &impl Executor,
@@ -140,9 +178,13 @@ impl WriteTransaction {
         new_checks: &[NewEndpointCheck],
         now: i64,
     ) -> Result<(), StoreError> {
-        let hosts: BTreeSet<&str> = new_checks.iter().map(|new| new.origin.as_str()).collect();
-        let rows = hosts.iter().map(|origin| endpoint_host::Model {
+        let hosts = new_checks
+            .iter()
+            .map(|new| (new.origin.as_str(), new.site.as_str()));
+        let hosts: BTreeMap<&str, &str> = hosts.collect();
+        let rows = hosts.iter().map(|(origin, site)| endpoint_host::Model {
             origin: (*origin).to_owned(),
+            site: (*site).to_owned(),
             due_at: Some(now),
             not_before: now,
             lease: None,
@@ -181,7 +223,7 @@ impl WriteTransaction {
             })
         });
         self.insert_rows(rows, Some(conflict)).await?;
-        for origin in hosts {
+        for origin in hosts.into_keys() {
             self.make_endpoint_host_due(origin, now).await?;
         }
         Ok(())

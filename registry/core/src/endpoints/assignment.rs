@@ -10,7 +10,7 @@ use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_policy::{AgentAge, PolicySet};
 use a2a_registry_store::endpoint_checks::{
     ENDED_SCAN_PREFIX, ENDPOINT_SCAN_SETTING, NewEndpointCheck, REPEATED_SCAN_PREFIX,
-    endpoint_checks_by_keys, live_domains_by_names,
+    address_counts_by_host, endpoint_checks_by_keys, host_counts_by_site, live_domains_by_names,
 };
 use a2a_registry_store::entity::{agent, endpoint_check, event};
 use a2a_registry_store::{Executor, WriteTransaction, agents, events, settings};
@@ -36,6 +36,11 @@ const SCAN_BATCH: u64 = 100;
 const EVENT_BATCH: u64 = 200;
 /// Agents of events per transaction, beyond which no further event is applied in it.
 const MAX_EVENT_AGENTS: usize = 500;
+/// Maximum number of addresses on one host: about as many as can be asked in a day, eight a minute.
+pub const MAX_ADDRESSES_PER_HOST: u64 = 10_000;
+/// Maximum number of hosts of one registrable domain, so that nobody with a proof for all hosts below a domain makes
+/// the registry ask ever more of them.
+pub const MAX_HOSTS_PER_SITE: u64 = 10_000;
 /// How often all agents are gone through, for what no event of theirs reports.
 const SCAN_INTERVAL: i64 = DAY;
 
@@ -324,17 +329,45 @@ async fn known_and_new_checks(
         .map(|(key, address)| NewEndpointCheck {
             key,
             origin: address.origin(),
+            site: address.site().to_owned(),
             form: address.form.as_str().to_owned(),
             url: address.url.to_string(),
             tenant: address.tenant.clone(),
         })
         .collect();
+    let missing = retain_within_bounds(write, missing).await?;
     if !missing.is_empty() {
         write.insert_endpoint_checks(&missing, now).await?;
         let keys: Vec<String> = missing.into_iter().map(|new| new.key).collect();
         known.extend(checks_by_key(write, &keys).await?);
     }
     Ok(known)
+}
+
+/// Those of these new addresses that fit into the bounds of their hosts and sites. The others are not checked until
+/// addresses fall away.
+async fn retain_within_bounds(
+    write: &WriteTransaction,
+    mut missing: Vec<NewEndpointCheck>,
+) -> Result<Vec<NewEndpointCheck>> {
+    let hosts: BTreeSet<String> = missing.iter().map(|new| new.origin.clone()).collect();
+    let sites: BTreeSet<String> = missing.iter().map(|new| new.site.clone()).collect();
+    let hosts: Vec<String> = hosts.into_iter().collect();
+    let sites: Vec<String> = sites.into_iter().collect();
+    let mut addresses = address_counts_by_host(write, &hosts).await?;
+    let mut hosts = host_counts_by_site(write, &sites).await?;
+    missing.retain(|new| {
+        let addresses = addresses.entry(new.origin.clone()).or_default();
+        let hosts = hosts.entry(new.site.clone()).or_default();
+        let is_new_host = *addresses == 0;
+        if *addresses >= MAX_ADDRESSES_PER_HOST || is_new_host && *hosts >= MAX_HOSTS_PER_SITE {
+            return false;
+        }
+        *addresses += 1;
+        *hosts += u64::from(is_new_host);
+        true
+    });
+    Ok(missing)
 }
 
 async fn checks_by_key(

@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use a2a_crawler::address_block::enclosing_address_block;
 use a2a_crawler::challenge::ChallengeResult;
 use a2a_crawler::endpoint_check::{EndpointCheck, EndpointVerdict};
 use a2a_crawler::fetch::Fetcher;
@@ -28,6 +27,7 @@ use crate::ownership::challenges::registry_host;
 use crate::ownership::domain_check::opt_out_from_result;
 use crate::visits::VISIT_SPACING;
 use crate::visits::leases::is_exempt_address;
+use crate::visits::networks::resolve_network;
 use crate::visits::outage::{is_breaker_open_anywhere, open_breaker_for_shortage};
 
 /// The duration of a lease: longer than eight checks of ten seconds.
@@ -76,8 +76,8 @@ impl HostCheckProgress {
     }
 }
 
-/// Makes the due checks of a leased host, one after another. `progress` is kept outside, so that a cancelled run still
-/// spaces the requests.
+/// Makes the due checks of a leased host, one after another, unless its address block is busy. `progress` is kept
+/// outside, so that a cancelled run still spaces the requests.
 pub async fn check_leased_host(
     context: &AppContext,
     leased: &LeasedEndpointHost,
@@ -87,6 +87,17 @@ pub async fn check_leased_host(
         return Ok(());
     };
     let url = stored_address(first)?.url;
+    // A host can have moved since it was leased, and one that was never asked has no block yet.
+    let network = resolve_network(context, &url).await;
+    if network != leased.host.network {
+        let now = context.now().0;
+        let claim = context
+            .store
+            .claim_endpoint_network(&leased.host, network, now);
+        if !claim.await? {
+            return Ok(());
+        }
+    }
     let permission = look_up_opt_out(context, &leased.host, &url).await;
     let fetcher = context.network.fetcher.for_visit(&url);
     for check in &leased.checks {
@@ -95,7 +106,10 @@ pub async fn check_leased_host(
         }
         let result = match permission {
             OptOutLookup::MayCheck => check_address(context, &fetcher, check, progress).await?,
-            OptOutLookup::OptedOut => Some(CheckResult::opted_out()),
+            OptOutLookup::OptedOut => Some(EndpointCheck::not_sent(
+                context.clock.now(),
+                "The host has opted out by its TXT record.",
+            )),
             OptOutLookup::Unknown => {
                 progress.delay_retry();
                 return Ok(());
@@ -129,53 +143,17 @@ pub async fn end_host_lease(
     let pause = spacing
         .max(i64::from(progress.retry_after) * SECOND)
         .max(progress.pause);
-    let network = match progress.address {
-        Some(address) if !is_exempt => Some(enclosing_address_block(address).to_string()),
-        Some(_) => None,
-        None => host.network.clone(),
-    };
+    let asked_at = (progress.was_asked && !is_exempt).then_some(now.0);
     let write = context.store.begin_write().await?;
     write
-        .end_endpoint_lease(host, now.plus_micros(pause).0, network)
+        .end_endpoint_lease(host, now.plus_micros(pause).0, asked_at)
         .await?;
     write.commit().await?;
     Ok(())
 }
 
-/// The result of a check as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct CheckResult {
-    state: EndpointState,
-    reason: String,
-    auth_scheme: Option<String>,
-    status: Option<u16>,
-    elapsed: Duration,
-}
-
-impl CheckResult {
-    fn opted_out() -> Self {
-        Self {
-            state: EndpointState::NotChecked,
-            reason: "The host has opted out by its TXT record.".to_owned(),
-            auth_scheme: None,
-            status: None,
-            elapsed: Duration::ZERO,
-        }
-    }
-
-    fn from_check(check: EndpointCheck) -> Self {
-        Self {
-            state: endpoint_state(check.verdict),
-            reason: check.reason,
-            auth_scheme: check.auth_scheme,
-            status: check.status,
-            elapsed: check.elapsed,
-        }
-    }
-}
-
 /// The state of an agent after a check.
-pub const fn endpoint_state(verdict: EndpointVerdict) -> EndpointState {
+const fn endpoint_state(verdict: EndpointVerdict) -> EndpointState {
     match verdict {
         EndpointVerdict::Answers => EndpointState::Answers,
         EndpointVerdict::NeedsCredentials => EndpointState::NeedsCredentials,
@@ -193,7 +171,7 @@ async fn check_address(
     fetcher: &Fetcher,
     check: &endpoint_check::Model,
     progress: &mut HostCheckProgress,
-) -> Result<Option<CheckResult>> {
+) -> Result<Option<EndpointCheck>> {
     let address = stored_address(check)?;
     progress.was_asked = true;
     let result = fetcher.check_endpoint(&address).await;
@@ -206,7 +184,7 @@ async fn check_address(
     if is_breaker_open_anywhere(context).await? {
         return Ok(None);
     }
-    Ok(Some(CheckResult::from_check(result)))
+    Ok(Some(result))
 }
 
 /// Whether an agent with this address may still be checked. Agents that may not are assigned anew, which deletes an
@@ -267,7 +245,11 @@ async fn look_up_opt_out(
 }
 
 /// Stores the result of a check, and copies it to all agents with the address.
-async fn record_check_result(context: &AppContext, check: i64, result: CheckResult) -> Result<()> {
+async fn record_check_result(
+    context: &AppContext,
+    check: i64,
+    result: EndpointCheck,
+) -> Result<()> {
     let write = context.store.begin_write().await?;
     let mut agents: Vec<agent::Model> = Vec::new();
     loop {
@@ -285,15 +267,16 @@ async fn record_check_result(context: &AppContext, check: i64, result: CheckResu
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let now = change_set.now();
     row.due_at = now.plus_micros(CHECK_INTERVAL).0;
-    row.state = result.state.into();
+    let state = endpoint_state(result.verdict);
+    row.state = state.into();
     row.reason = Some(result.reason);
     row.auth_scheme = result.auth_scheme;
     row.status = result.status.map(i32::from);
     row.elapsed_ms = Some(i32::try_from(result.elapsed.as_millis()).unwrap_or(i32::MAX));
-    if result.state != EndpointState::NotChecked {
+    if state != EndpointState::NotChecked {
         row.checked_at = Some(now.0);
     }
-    if result.state == EndpointState::Answers {
+    if state == EndpointState::Answers {
         row.answered_at = Some(now.0);
     }
     write
