@@ -211,7 +211,8 @@ async fn record_reached_age(
     }
 }
 
-/// Stores that a search is finished, unless another process has done so.
+/// Stores that a search is finished, unless another process has done so, or a set was made meanwhile, under which all
+/// agents are evaluated anyway.
 async fn finish_age_search(context: &AppContext, progress: AgeProgress) -> Result<()> {
     let write = context.store.begin_write().await?;
     if AgeProgress::lock(&write)
