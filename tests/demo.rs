@@ -7,7 +7,7 @@ use tokio::process::Command;
 use crate::support::api::RegistryClient;
 use crate::support::polling::eventually;
 use crate::support::program::{
-    FinishedProgram, Program, allow_model, assert_exit, join_lines, registry_command,
+    FinishedProgram, Program, allow_model, join_lines, registry_command,
 };
 use crate::support::serving_registry::{StatusLine, start_serving};
 use crate::support::setup::ADMIN_TOKEN;
@@ -168,11 +168,9 @@ async fn a_killed_demonstration_is_not_complete() {
     .await;
     killed.kill().await;
     let again = Program::run(with_data()).await;
-    assert_exit(
-        &again,
-        2,
-        "ended before it was complete; remove that folder",
-    );
+    assert_eq!(again.status.code(), Some(2), "{again:#?}");
+    let said = join_lines(&again.stderr);
+    assert!(said.contains("ended before it was complete"), "{said}");
 
     std::fs::remove_dir_all(&data).unwrap();
     for _ in 0..2 {

@@ -9,7 +9,8 @@ use a2a_registry_core::domains::endpoint_permission::{
 };
 use a2a_registry_core::domains::owner_vouch::vouch_for_domain_owner;
 use a2a_registry_core::endpoints::assignment::{
-    advance_endpoint_assignments, clear_endpoint_assignments,
+    MAX_ADDRESSES_PER_HOST, MAX_HOSTS_PER_SITE, advance_endpoint_assignments,
+    clear_endpoint_assignments,
 };
 use a2a_registry_core::endpoints::check::{
     HostCheckProgress, check_leased_host, end_host_lease, lease_due_endpoint_host,
@@ -17,11 +18,13 @@ use a2a_registry_core::endpoints::check::{
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::event::EventKind;
+use a2a_registry_store::Executor as _;
 use a2a_registry_store::endpoint_checks::{
     ENDPOINT_HISTORY_DAYS, NewEndpointCheck, endpoint_checks_by_ids, endpoint_day_count,
     endpoint_days,
 };
 use a2a_registry_store::events::events_after;
+use sea_orm::ConnectionTrait as _;
 use serde_json::json;
 use time::Duration;
 
@@ -37,6 +40,8 @@ both_databases!(
     of_two_processes_one_checks_a_host,
     an_address_that_becomes_due_while_a_lease_ends_is_checked,
     a_host_that_asks_for_a_week_is_left_alone_for_a_week,
+    two_hosts_of_a_network_are_asked_at_a_time,
+    a_host_and_a_domain_have_bounds,
     history_ends_after_ninety_days,
     nothing_is_recorded_while_the_breaker_is_open,
     an_event_is_written_only_when_the_word_changes,
@@ -349,6 +354,104 @@ async fn a_host_that_asks_for_a_week_is_left_alone_for_a_week(url: &str) {
     registry.advance(Duration::days(5));
     assert_eq!(make_due_checks(&registry).await, 1);
     assert_eq!(server.requests_to("/rpc").len(), 2);
+}
+
+/// Permits checks of the endpoints on the host of this URL.
+async fn vouch_for_url(registry: &InProcessRegistry, url: &str) {
+    let view = registry.register_card_url(url).await;
+    let new = NewEndpointVouch {
+        reason: "a test".into(),
+    };
+    vouch_for_endpoints(&registry.app, &registry.admin, &view.domain, &new)
+        .await
+        .unwrap();
+}
+
+/// Hosts that no check has reached yet count in the blocks to which their names lead.
+async fn two_hosts_of_a_network_are_asked_at_a_time(url: &str) {
+    let registry = InProcessRegistry::with_config(url, |config| {
+        permit_loopback(config);
+        config.crawler.allow_networks = Vec::new();
+    })
+    .await;
+    for number in 1..=3_u8 {
+        let host = format!("h{number}.agents-test.com");
+        // The guard rejects this address, so that nothing is sent.
+        let address = [198, 51, 100, number];
+        registry.resolver.set(&host, [address.into()]);
+        vouch_for_url(&registry, &format!("http://{host}:9000/card.json")).await;
+        let cards = format!("cards{number}.agents-test.com");
+        publish(&registry, &cards, &format!("http://{host}:9000/rpc")).await;
+    }
+    assign(&registry).await;
+    let app = &registry.app;
+    let mut asked = Vec::new();
+    while let Some(leased) = lease_due_endpoint_host(app).await.unwrap() {
+        let mut progress = HostCheckProgress::default();
+        check_leased_host(app, &leased, &mut progress)
+            .await
+            .unwrap();
+        let id = leased.checks[0].id;
+        let rows = endpoint_checks_by_ids(&registry.store, &[id]).await;
+        if rows.unwrap()[0].reason.is_some() {
+            asked.push((leased.host, progress));
+        } else {
+            end_host_lease(app, &leased.host, progress).await.unwrap();
+        }
+    }
+    assert_eq!(asked.len(), 2);
+    for (host, progress) in asked {
+        end_host_lease(app, &host, progress).await.unwrap();
+    }
+    // They count for a second more.
+    assert!(lease_due_endpoint_host(app).await.unwrap().is_none());
+    registry.advance(Duration::seconds(2));
+    let third = lease_due_endpoint_host(app).await.unwrap().unwrap();
+    assert_eq!(third.host.network.as_deref(), Some("198.51.100.0/24"));
+}
+
+async fn a_host_and_a_domain_have_bounds(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    let endpoint = server.url("/rpc");
+    let origin = endpoint.strip_suffix("/rpc").unwrap();
+    let fill = async |count: u64, into: &str| {
+        let numbers = format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
+        );
+        let connection = registry.store.connection();
+        let done = connection.execute_unprepared(&format!("{numbers} INSERT INTO {into} FROM n"));
+        assert_eq!(done.await.unwrap().rows_affected(), count);
+    };
+    let addresses = format!(
+        "endpoint_checks (key, origin, form, url, due_at, state) SELECT 'k' || i, '{origin}', 'json_rpc_1', \
+         '{origin}/' || i, 9000000000000000, 'not_checked'"
+    );
+    fill(MAX_ADDRESSES_PER_HOST - 1, &addresses).await;
+    publish(&registry, "one.agents-test.com", &endpoint).await;
+    publish(&registry, "two.agents-test.com", &server.url("/other")).await;
+    publish(&registry, "three.agents-test.com", &endpoint).await;
+    assign(&registry).await;
+    let has_check = async |domain: &str| {
+        let agent = registry.agent(domain).await;
+        agent.endpoint_check_id.is_some()
+    };
+    assert!(has_check("one.agents-test.com").await);
+    assert!(!has_check("two.agents-test.com").await);
+    // It has the address of the first one.
+    assert!(has_check("three.agents-test.com").await);
+
+    let hosts = "endpoint_hosts (origin, site, not_before, created_at) \
+                 SELECT 'https://h' || i || '.agents-test.com', 'agents-test.com', 0, 0";
+    fill(MAX_HOSTS_PER_SITE - 1, hosts).await;
+    for domain in ["four.agents-test.com", "five.agents-test.com"] {
+        vouch_for_url(&registry, &format!("http://{domain}:9000/card.json")).await;
+        publish(&registry, domain, &format!("http://{domain}:9000/rpc")).await;
+    }
+    assign(&registry).await;
+    assert!(has_check("four.agents-test.com").await);
+    assert!(!has_check("five.agents-test.com").await);
 }
 
 async fn history_ends_after_ninety_days(url: &str) {

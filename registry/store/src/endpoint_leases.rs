@@ -1,7 +1,7 @@
 //! Leases of hosts whose endpoints are checked. One process at a time asks a host, and one request at a time.
 
 use a2a_registry_domain::timestamp::{DAY, SECOND};
-use sea_orm::ActiveValue::Set;
+use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Condition, Expr, LockBehavior, LockType};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
@@ -23,6 +23,17 @@ pub struct EndpointLeaseRequest {
     /// When the lease expires, microseconds.
     pub leased_until: i64,
     pub lease: i64,
+}
+
+/// What the end of a lease leaves behind.
+#[derive(Debug, Clone)]
+pub struct EndpointLeaseEnd {
+    /// The earliest time of the next check of the host.
+    pub not_before: i64,
+    /// When the host was last asked, so that its address block pauses; `None` if it was not, or the block has no limit.
+    pub asked_at: Option<i64>,
+    /// The address block from which the host answered, if it has a limit.
+    pub network: Option<String>,
 }
 
 /// A leased host with its due checks.
@@ -81,12 +92,12 @@ impl Store {
 }
 
 impl Store {
-    /// Stores the address block of a leased host before it is asked; null if the block has no limit. `false` if as many
+    /// Stores the address block of a leased host before it is asked. Takes the lease back and returns `false` if as many
     /// hosts of the block are asked or visited as are allowed.
     pub async fn claim_endpoint_network(
         &self,
         leased: &endpoint_host::Model,
-        network: Option<String>,
+        network: &str,
         now: i64,
     ) -> Result<bool, StoreError> {
         let write = self.begin_write().await?;
@@ -94,13 +105,10 @@ impl Store {
             .one(write.connection())
             .await?;
         let full_networks = write.full_endpoint_networks(now).await?;
-        let is_free = network
-            .as_ref()
-            .is_none_or(|network| !full_networks.contains(network));
+        let is_free = full_networks.iter().all(|full| full != network);
         let rows = endpoint_host::Entity::update_many()
             .set(endpoint_host::ActiveModel {
-                network: Set(network),
-                // Without a lease it does not count in the block.
+                network: Set(Some(network.to_owned())),
                 lease: Set(leased.lease.filter(|_| is_free)),
                 leased_until: Set(leased.leased_until.filter(|_| is_free)),
                 ..Default::default()
@@ -145,22 +153,21 @@ impl WriteTransaction {
             .await?)
     }
 
-    /// Ends the lease of a host, which is not asked before `not_before`; if it was asked at `asked_at`, its address
-    /// block pauses. Does nothing if the lease is no longer held.
+    /// Ends the lease of a host. Does nothing if the lease is no longer held.
     pub async fn end_endpoint_lease(
         &self,
         leased: &endpoint_host::Model,
-        not_before: i64,
-        asked_at: Option<i64>,
+        end: EndpointLeaseEnd,
     ) -> Result<(), StoreError> {
         self.lock_endpoint_host(&leased.origin).await?;
         let due_at = self.first_endpoint_due_at(&leased.origin).await?;
-        let pause_end = asked_at.map(|at| at.saturating_add(NETWORK_PAUSE));
+        let pause_end = end.asked_at.map(|at| at.saturating_add(NETWORK_PAUSE));
         let rows = endpoint_host::Entity::update_many()
             .set(endpoint_host::ActiveModel {
                 lease: Set(None),
                 leased_until: Set(pause_end),
-                not_before: Set(not_before),
+                not_before: Set(end.not_before),
+                network: end.network.map_or(NotSet, |network| Set(Some(network))),
                 due_at: Set(due_at),
                 ..Default::default()
             })

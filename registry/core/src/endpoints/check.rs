@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use a2a_crawler::address_block::enclosing_address_block;
 use a2a_crawler::challenge::ChallengeResult;
 use a2a_crawler::endpoint_check::{EndpointCheck, EndpointVerdict};
 use a2a_crawler::fetch::Fetcher;
@@ -10,7 +11,9 @@ use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::identifiers::random_u64;
 use a2a_registry_domain::timestamp::{DAY, MINUTE, SECOND};
 use a2a_registry_store::endpoint_checks::{agents_by_endpoint_check, endpoint_checks_by_ids};
-use a2a_registry_store::endpoint_leases::{EndpointLeaseRequest, LeasedEndpointHost};
+use a2a_registry_store::endpoint_leases::{
+    EndpointLeaseEnd, EndpointLeaseRequest, LeasedEndpointHost,
+};
 use a2a_registry_store::entity::{agent, endpoint_check, endpoint_host};
 use url::{Host, Url};
 use uuid::Uuid;
@@ -88,13 +91,14 @@ pub async fn check_leased_host(
     };
     let url = stored_address(first)?.url;
     // A host can have moved since it was leased, and one that was never asked has no block yet.
-    let network = resolve_network(context, &url).await;
-    if network != leased.host.network {
-        let now = context.now().0;
-        let claim = context
-            .store
-            .claim_endpoint_network(&leased.host, network, now);
-        if !claim.await? {
+    if let Some(network) = resolve_network(context, &url).await
+        && leased.host.network.as_ref() != Some(&network)
+    {
+        let (store, now) = (&context.store, context.now().0);
+        if !store
+            .claim_endpoint_network(&leased.host, &network, now)
+            .await?
+        {
             return Ok(());
         }
     }
@@ -143,11 +147,16 @@ pub async fn end_host_lease(
     let pause = spacing
         .max(i64::from(progress.retry_after) * SECOND)
         .max(progress.pause);
-    let asked_at = (progress.was_asked && !is_exempt).then_some(now.0);
+    let end = EndpointLeaseEnd {
+        not_before: now.plus_micros(pause).0,
+        asked_at: (progress.was_asked && !is_exempt).then_some(now.0),
+        network: progress
+            .address
+            .filter(|_| !is_exempt)
+            .map(|address| enclosing_address_block(address).to_string()),
+    };
     let write = context.store.begin_write().await?;
-    write
-        .end_endpoint_lease(host, now.plus_micros(pause).0, asked_at)
-        .await?;
+    write.end_endpoint_lease(host, end).await?;
     write.commit().await?;
     Ok(())
 }
