@@ -417,12 +417,13 @@ async fn a_host_and_a_domain_have_bounds(url: &str) {
     let endpoint = server.url("/rpc");
     let origin = endpoint.strip_suffix("/rpc").unwrap();
     let fill = async |count: u64, into: &str| {
-        let numbers = format!(
-            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
+        let statement = format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) \
+             INSERT INTO {into} FROM n"
         );
         let connection = registry.store.connection();
-        let done = connection.execute_unprepared(&format!("{numbers} INSERT INTO {into} FROM n"));
-        assert_eq!(done.await.unwrap().rows_affected(), count);
+        let done = connection.execute_unprepared(&statement).await;
+        assert_eq!(done.unwrap().rows_affected(), count);
     };
     let addresses = format!(
         "endpoint_checks (key, origin, form, url, due_at, state) SELECT 'k' || i, '{origin}', 'json_rpc_1', \
