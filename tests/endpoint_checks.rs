@@ -1,7 +1,11 @@
-//! Endpoint checks in the registry, on both databases: what permits them, leases, sharing, history, and outages.
+//! Endpoint checks in the registry, on both databases: what permits and limits them, leases, sharing, history, outages,
+//! and what shows their results.
 
+use a2a_crawler::dns::{TxtLookup, TxtRecords};
 use a2a_registry_api::search_query::SearchQuery;
-use a2a_registry_api::{NewEndpointVouch, NewOwnerVouch, Vouch};
+use a2a_registry_api::{NewEndpointVouch, NewOwnerVouch, NewToken, Vouch};
+use a2a_registry_core::accounts::authentication::authenticate_token;
+use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::config::{AllowPorts, CheckEndpoints, Config};
 use a2a_registry_core::domains::actions::vouch_for_domain;
 use a2a_registry_core::domains::endpoint_permission::{
@@ -15,9 +19,11 @@ use a2a_registry_core::endpoints::assignment::{
 use a2a_registry_core::endpoints::check::{
     HostCheckProgress, check_leased_host, end_host_lease, lease_due_endpoint_host,
 };
+use a2a_registry_core::endpoints::views::agent_endpoint;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::role::Role;
 use a2a_registry_store::Executor as _;
 use a2a_registry_store::endpoint_checks::{
     ENDPOINT_HISTORY_DAYS, NewEndpointCheck, endpoint_checks_by_ids, endpoint_day_count,
@@ -45,6 +51,9 @@ both_databases!(
     history_ends_after_ninety_days,
     nothing_is_recorded_while_the_breaker_is_open,
     an_event_is_written_only_when_the_word_changes,
+    a_host_that_opted_out_is_not_asked,
+    of_equal_hits_the_one_that_answers_comes_first,
+    only_owners_curators_and_auditors_see_the_details,
     a_policy_follows_the_word,
     checks_that_are_turned_off_leave_no_result
 );
@@ -400,6 +409,10 @@ async fn two_hosts_of_a_network_are_asked_at_a_time(url: &str) {
         }
     }
     assert_eq!(asked.len(), 2);
+    for number in 1..=3 {
+        let cards = format!("cards{number}.agents-test.com");
+        assert_eq!(state(&registry, &cards).await, EndpointState::NotChecked);
+    }
     for (host, progress) in asked {
         end_host_lease(app, &host, progress).await.unwrap();
     }
@@ -544,6 +557,98 @@ async fn an_event_is_written_only_when_the_word_changes(url: &str) {
     assert_eq!(third.endpoint, EndpointState::DoesNotAnswer);
     assert_eq!(third.endpoint_answered_at, second.endpoint_answered_at);
     registry.assert_index_matches_database().await;
+}
+
+/// The record counts on hosts of endpoints too, which need not be the domain of any agent.
+async fn a_host_that_opted_out_is_not_asked(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    let (host, port) = ("endpoint.agents-test.com", server.address().port());
+    registry.resolver.set(host, [[127, 0, 0, 1].into()]);
+    vouch_for_url(&registry, &format!("http://{host}:{port}/card.json")).await;
+    publish(&registry, CARD_HOST, &format!("http://{host}:{port}/rpc")).await;
+    let name = format!("_a2a-registry.{host}");
+    let mut records = TxtRecords::default();
+    records.push(["127.0.0.1:8080; policy=none"]);
+    registry
+        .resolver
+        .set_texts(&name, TxtLookup::Records(records));
+    assert_eq!(make_due_checks(&registry).await, 1);
+    assert!(server.requests_to("/rpc").is_empty());
+    assert_eq!(state(&registry, CARD_HOST).await, EndpointState::NotChecked);
+    let id = registry.agent(CARD_HOST).await.endpoint_check_id.unwrap();
+    let rows = endpoint_checks_by_ids(&registry.store, &[id])
+        .await
+        .unwrap();
+    let reason = rows[0].reason.as_deref().unwrap_or_default();
+    assert!(reason.contains("opted out"), "{reason}");
+
+    registry.resolver.set_texts(&name, TxtLookup::Absent);
+    registry.advance(Duration::days(2));
+    assert_eq!(make_due_checks(&registry).await, 1);
+    assert_eq!(state(&registry, CARD_HOST).await, EndpointState::Answers);
+}
+
+async fn of_equal_hits_the_one_that_answers_comes_first(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    let (one, two) = ("one.agents-test.com", "two.agents-test.com");
+    publish(&registry, one, &server.url("/one")).await;
+    publish(&registry, two, &server.url("/two")).await;
+    let dead = || OriginReply::status(502);
+    let alive = || OriginReply::json(NOT_FOUND);
+    let query = SearchQuery {
+        q: Some("whether answers".into()),
+        ..SearchQuery::default()
+    };
+    for (replies, first) in [((alive(), dead()), one), ((dead(), alive()), two)] {
+        server.set_reply("/one", replies.0);
+        server.set_reply("/two", replies.1);
+        registry.advance(Duration::days(2));
+        make_due_checks(&registry).await;
+        registry.catch_up().await;
+        let found = registry.search_all(&registry.admin, &query).await.agents;
+        assert_eq!(found.len(), 2);
+        let expected = registry.agent(first).await.id;
+        assert_eq!(found[0].summary.id, expected, "{found:#?}");
+    }
+}
+
+async fn only_owners_curators_and_auditors_see_the_details(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    make_due_checks(&registry).await;
+    let id = registry.agent(CARD_HOST).await.id.to_string();
+    for (role, sees_details) in [
+        (None, false),
+        (Some(Role::Reader), false),
+        (Some(Role::Publisher), false),
+        (Some(Role::Curator), true),
+        (Some(Role::Auditor), true),
+        (Some(Role::Admin), true),
+    ] {
+        let caller = match role {
+            None => Caller::default(),
+            Some(role) => {
+                let new = NewToken {
+                    account: format!("a-{role}"),
+                    role: Some(role),
+                    name: "a test".into(),
+                    ..NewToken::default()
+                };
+                let made = token_create(&registry.app, &registry.admin, &new);
+                let secret = made.await.unwrap().secret;
+                authenticate_token(&registry.app, &secret).await.unwrap()
+            }
+        };
+        let view = agent_endpoint(&registry.app, &caller, &id).await.unwrap();
+        assert_eq!(view.summary.state, EndpointState::Answers, "{role:?}");
+        assert!(view.summary.checked_on.is_some(), "{role:?}");
+        assert_eq!(view.details.is_some(), sees_details, "{role:?}");
+    }
 }
 
 /// A policy that permits agents that answer permits one from the check on that says so, and no longer than that.

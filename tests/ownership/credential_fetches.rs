@@ -34,6 +34,7 @@ const CATALOG: &str = "/.well-known/ard.json";
 both_databases!(
     agents_read_with_a_credential_start_as_internal,
     the_cards_of_a_catalog_are_read_with_its_credential,
+    a_hostile_redirect_gets_no_credential,
     a_stolen_database_opens_nothing,
     no_process_starts_with_a_key_that_opens_nothing,
     swapped_rows_and_changed_origins_send_nothing
@@ -43,6 +44,7 @@ both_databases!(
 struct SiteSetup {
     ownership: OwnershipSetup,
     acme: Caller,
+    authority: Authority,
     origin: Origin,
     /// `host:port` of the site.
     host: String,
@@ -82,6 +84,7 @@ impl SiteSetup {
         Self {
             ownership,
             acme,
+            authority,
             origin,
             host: format!("{DOMAIN}:{port}"),
             _front: front,
@@ -179,6 +182,7 @@ impl SiteSetup {
         let Self {
             ownership,
             acme,
+            authority,
             origin,
             host,
             _front,
@@ -194,6 +198,7 @@ impl SiteSetup {
         Self {
             ownership: OwnershipSetup::with_registry(registry),
             acme,
+            authority,
             origin,
             host,
             _front,
@@ -258,6 +263,40 @@ async fn the_cards_of_a_catalog_are_read_with_its_credential(url: &str) {
     assert_eq!(setup.requests(CATALOG).1, 0);
     let agent = setup.registry().agent(&setup.host).await;
     assert_eq!(agent.visibility, Visibility::Internal);
+}
+
+/// Neither another port of the same host, whose card is read without it, nor plain http, nor another site.
+async fn a_hostile_redirect_gets_no_credential(url: &str) {
+    let setup = SiteSetup::new(url).await;
+    let (hostile, plain) = (Origin::start(), Origin::start());
+    hostile.set_reply(TWO, card("Elsewhere"));
+    plain.set_reply(TWO, card("Plain"));
+    let front = TlsFront::bind(
+        ([127, 0, 0, 1], 0).into(),
+        setup.authority.identity(DOMAIN),
+        &hostile,
+    )
+    .await
+    .unwrap();
+    let port = front.url("").rsplit_once(':').unwrap().1.to_owned();
+    setup.register(&setup.url(ONE)).await;
+    setup.vouch().await;
+    setup.set_bearer(&setup.url(ONE)).await;
+    let plain_port = plain.address().port();
+    for target in [
+        format!("https://{DOMAIN}:{port}{TWO}"),
+        format!("http://{DOMAIN}:{plain_port}{TWO}"),
+        plain.url(TWO),
+        format!("https://elsewhere.example.org{TWO}"),
+    ] {
+        setup.origin.set_reply(ONE, OriginReply::redirect(&target));
+        setup.visit().await;
+    }
+    assert_eq!(setup.requests(ONE), (4, 0));
+    assert!(!hostile.requests_to(TWO).is_empty());
+    for received in [hostile.requests_to(TWO), plain.requests_to(TWO)].concat() {
+        assert!(!format!("{received:?}").contains("hush"), "{received:?}");
+    }
 }
 
 async fn a_stolen_database_opens_nothing(url: &str) {
