@@ -1,10 +1,8 @@
 //! The checks of one host: what is permitted is asked, and the results are stored.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use a2a_crawler::address_block::enclosing_address_block;
-use a2a_crawler::challenge::ChallengeResult;
 use a2a_crawler::endpoint_check::{EndpointCheck, EndpointVerdict};
 use a2a_crawler::fetch::Fetcher;
 use a2a_registry_domain::endpoint::EndpointState;
@@ -15,7 +13,7 @@ use a2a_registry_store::endpoint_leases::{
     EndpointLeaseEnd, EndpointLeaseRequest, LeasedEndpointHost,
 };
 use a2a_registry_store::entity::{agent, endpoint_check, endpoint_host};
-use url::{Host, Url};
+use url::Host;
 use uuid::Uuid;
 
 use crate::commit::change_set::ChangeSet;
@@ -26,8 +24,7 @@ use crate::endpoints::assignment::{
 };
 use crate::endpoints::selection::select_endpoints;
 use crate::error::Result;
-use crate::ownership::challenges::registry_host;
-use crate::ownership::domain_check::opt_out_from_result;
+use crate::ownership::opt_out_lookup::{OptOutLookupResult, look_up_host_opt_out};
 use crate::visits::VISIT_SPACING;
 use crate::visits::leases::is_exempt_address;
 use crate::visits::networks::resolve_network;
@@ -37,11 +34,7 @@ use crate::visits::outage::{is_breaker_open_anywhere, open_breaker_for_shortage}
 const LEASE_DURATION: i64 = 10 * MINUTE;
 /// The interval between two checks of an address.
 const CHECK_INTERVAL: i64 = DAY;
-/// Timeout of the look-up of a host's opt-out record.
-const OPT_OUT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a failing look-up of the opt-out record delays the first check of a host.
-const FIRST_CHECK_DELAY: i64 = 15 * MINUTE;
-/// The pause after such a failure, and after one of this process.
+/// The pause after a failed look-up of the opt-out record, and after a failure of this process.
 const RETRY_PAUSE: i64 = 5 * MINUTE;
 /// Agents of one address that are read at a time.
 const AGENT_PAGE: u64 = 100;
@@ -102,19 +95,26 @@ pub async fn check_leased_host(
             return Ok(());
         }
     }
-    let permission = look_up_opt_out(context, &leased.host, &url).await;
+    let opt_out = match url.host() {
+        Some(Host::Domain(name)) => {
+            look_up_host_opt_out(context, name, leased.host.created_at).await
+        }
+        _ => OptOutLookupResult::MayVisit,
+    };
     let fetcher = context.network.fetcher.for_visit(&url);
     for check in &leased.checks {
         if !is_still_permitted(context, check).await? {
             continue;
         }
-        let result = match permission {
-            OptOutLookup::MayCheck => check_address(context, &fetcher, check, progress).await?,
-            OptOutLookup::OptedOut => Some(EndpointCheck::not_sent(
+        let result = match opt_out {
+            OptOutLookupResult::MayVisit => {
+                check_address(context, &fetcher, check, progress).await?
+            }
+            OptOutLookupResult::OptedOut => Some(EndpointCheck::not_sent(
                 context.clock.now(),
                 "The host has opted out by its TXT record.",
             )),
-            OptOutLookup::Unknown => {
+            OptOutLookupResult::Unknown => {
                 progress.delay_retry();
                 return Ok(());
             }
@@ -218,38 +218,6 @@ async fn is_still_permitted(context: &AppContext, check: &endpoint_check::Model)
             return Ok(true);
         }
         assign_endpoints_again(context, &ids).await?;
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OptOutLookup {
-    MayCheck,
-    OptedOut,
-    /// The look-up failed; a failed look-up is no permission for the first check.
-    Unknown,
-}
-
-/// Looks up the opt-out record of an endpoint's host, which need not be a registered domain.
-async fn look_up_opt_out(
-    context: &AppContext,
-    host: &endpoint_host::Model,
-    url: &Url,
-) -> OptOutLookup {
-    let Some(Host::Domain(name)) = url.host() else {
-        return OptOutLookup::MayCheck;
-    };
-    let registry = registry_host(context);
-    let fetcher = &context.network.fetcher;
-    let lookup = fetcher.check_dns_persistent(name, &registry, None, context.clock.now());
-    let verdict = tokio::time::timeout(OPT_OUT_TIMEOUT, lookup)
-        .await
-        .map_or(ChallengeResult::Failed, |check| check.result);
-    let is_first = context.now().0.saturating_sub(host.created_at) < FIRST_CHECK_DELAY;
-    match opt_out_from_result(verdict) {
-        Some(true) => OptOutLookup::OptedOut,
-        Some(false) => OptOutLookup::MayCheck,
-        None if verdict == ChallengeResult::RejectedByGuard || !is_first => OptOutLookup::MayCheck,
-        None => OptOutLookup::Unknown,
     }
 }
 
