@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use a2a_registry_domain::endpoint::EndpointState;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Condition, Expr, OnConflict};
-use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::accounts::{unset_id, without_id};
@@ -98,14 +96,6 @@ pub async fn endpoint_days(
         .await?)
 }
 
-/// The number of days with a result of an address, for tests of the bound.
-pub async fn endpoint_day_count(db: &impl Executor, check: i64) -> Result<u64, StoreError> {
-    Ok(endpoint_day::Entity::find()
-        .filter(endpoint_day::Column::CheckId.eq(check))
-        .count(db.connection())
-        .await?)
-}
-
 /// The number of stored addresses on each of these hosts; a host has none if it is missing.
 pub async fn address_counts_by_host(
     db: &impl Executor,
@@ -150,6 +140,17 @@ pub async fn endpoint_permissions_by_domain(
     let query = endpoint_permission::Entity::find();
     let rows = rows_where_in(db, query, endpoint_permission::Column::DomainId, domains).await?;
     Ok(rows.into_iter().map(|row| (row.domain_id, row)).collect())
+}
+
+/// What was said about checks of a domain.
+pub async fn endpoint_permission(
+    db: &impl Executor,
+    domain: i64,
+) -> Result<endpoint_permission::Model, StoreError> {
+    let stored = endpoint_permission::Entity::find_by_id(domain)
+        .one(db.connection())
+        .await?;
+    Ok(stored.unwrap_or_else(|| endpoint_permission::Model::new_permission(domain)))
 }
 
 /// The permissions with a vouch, in force or not.
@@ -381,16 +382,15 @@ impl WriteTransaction {
             .await
     }
 
-    /// Ends the vouch for the endpoints of a domain; returns whether there was one.
-    pub async fn end_endpoint_vouch(&self, domain: i64) -> Result<bool, StoreError> {
-        let mut stored = endpoint_permissions_by_domain(self, &[domain]).await?;
-        let vouched = stored.remove(&domain);
-        let Some(row) = vouched.filter(|row| row.vouched_generation.is_some()) else {
+    /// Ends the vouch for the endpoints of a domain in this generation; returns whether there was one.
+    pub async fn end_endpoint_vouch(&self, row: &domain::Model) -> Result<bool, StoreError> {
+        let permission = endpoint_permission(self, row.id).await?;
+        if permission.vouched_generation != Some(row.generation) {
             return Ok(false);
-        };
+        }
         let ended = endpoint_permission::Model {
-            checks_off: row.checks_off,
-            ..endpoint_permission::Model::new_permission(domain)
+            checks_off: permission.checks_off,
+            ..endpoint_permission::Model::new_permission(row.id)
         };
         self.set_endpoint_permission(ended).await?;
         Ok(true)
