@@ -14,19 +14,10 @@ use super::entity::queries::{page_after, rows_where_in};
 use super::entity::{
     agent, domain, endpoint_check, endpoint_day, endpoint_host, endpoint_permission,
 };
-use super::settings::lock_setting;
 use super::{Executor, StoreError, WriteTransaction};
 
 /// Days for which the results of an address are kept.
 pub const ENDPOINT_HISTORY_DAYS: i32 = 90;
-
-/// The setting with the position of the scan that assigns all agents their addresses; empty at its beginning.
-pub const ENDPOINT_SCAN_SETTING: &str = "endpoint_checks_scan";
-
-/// Begins the position of a scan that another one follows.
-pub const REPEATED_SCAN_PREFIX: &str = "again ";
-/// Begins the time at which the last scan ended.
-pub const ENDED_SCAN_PREFIX: &str = "ended ";
 
 /// An address to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -394,18 +385,5 @@ impl WriteTransaction {
         };
         self.set_endpoint_permission(ended).await?;
         Ok(true)
-    }
-
-    /// Lets all agents be assigned their addresses again, because what is permitted has changed. A scan that is under
-    /// way goes on, and another one follows it: requests that keep coming would otherwise keep it from its end.
-    pub async fn request_endpoint_scan(&self) -> Result<(), StoreError> {
-        let position = lock_setting(self, ENDPOINT_SCAN_SETTING).await?;
-        let position = position.unwrap_or_default();
-        let next = match position.as_str() {
-            ended if ended.starts_with(ENDED_SCAN_PREFIX) => String::new(),
-            again if again.is_empty() || again.starts_with(REPEATED_SCAN_PREFIX) => return Ok(()),
-            after => format!("{REPEATED_SCAN_PREFIX}{after}"),
-        };
-        self.set_setting(ENDPOINT_SCAN_SETTING, &next).await
     }
 }

@@ -14,6 +14,7 @@ use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::domains::actions::find_visible_domain;
 use crate::domains::view::domain_view;
+use crate::endpoints::assignment::request_endpoint_scan;
 use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
 
@@ -63,7 +64,7 @@ pub async fn withdraw_endpoint_vouch(
         let detail = format!("{} has no vouch for its endpoints.", row.name);
         return Err(AppError::not_found(detail));
     }
-    write.request_endpoint_scan().await?;
+    request_endpoint_scan(&write).await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let data = json!({"origin": row.domain_origin()});
     change_set.add_event(
@@ -99,6 +100,5 @@ async fn store_permission(
     permission: endpoint_permission::Model,
 ) -> Result<()> {
     write.set_endpoint_permission(permission).await?;
-    write.request_endpoint_scan().await?;
-    Ok(())
+    request_endpoint_scan(write).await
 }

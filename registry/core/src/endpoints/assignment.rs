@@ -9,13 +9,14 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_policy::{AgentAge, PolicySet};
 use a2a_registry_store::endpoint_checks::{
-    ENDED_SCAN_PREFIX, ENDPOINT_SCAN_SETTING, NewEndpointCheck, REPEATED_SCAN_PREFIX,
-    address_counts_by_host, endpoint_checks_by_keys, host_counts_by_site, live_domains_by_names,
+    NewEndpointCheck, address_counts_by_host, endpoint_checks_by_keys, host_counts_by_site,
+    live_domains_by_names,
 };
 use a2a_registry_store::entity::{agent, endpoint_check, event};
 use a2a_registry_store::{Executor, WriteTransaction, agents, events, settings};
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use url::Url;
 use uuid::Uuid;
@@ -30,6 +31,8 @@ use crate::error::{AppError, Result};
 
 /// The setting with the number of the last event by which agents were assigned their addresses.
 const SEQ_SETTING: &str = "endpoint_checks_seq";
+/// The setting with the position of the scan that assigns all agents their addresses.
+const SCAN_SETTING: &str = "endpoint_checks_scan";
 /// Agents per transaction of a scan.
 const SCAN_BATCH: u64 = 100;
 /// Events per transaction.
@@ -44,8 +47,8 @@ pub const MAX_HOSTS_PER_SITE: u64 = 10_000;
 /// How often all agents are gone through, for what no event of theirs reports.
 const SCAN_INTERVAL: i64 = DAY;
 
-/// Position of the scan of all agents in the setting [`ENDPOINT_SCAN_SETTING`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Position of the scan of all agents, as [`SCAN_SETTING`] has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum ScanPosition {
     /// After this agent, or at the beginning.
     After(Option<Uuid>),
@@ -58,22 +61,18 @@ enum ScanPosition {
 impl ScanPosition {
     /// An unreadable position begins a new scan.
     fn parse(text: &str) -> Self {
-        if let Some(at) = text.strip_prefix(ENDED_SCAN_PREFIX) {
-            return at.parse().map_or(Self::After(None), Self::EndedAt);
-        }
-        match text.strip_prefix(REPEATED_SCAN_PREFIX) {
-            Some(id) => id.parse().map_or(Self::After(None), Self::Repeated),
-            None => Self::After(text.parse().ok()),
-        }
+        serde_json::from_str(text).unwrap_or(Self::After(None))
     }
 
-    fn to_text(self) -> String {
-        match self {
-            Self::After(None) => String::new(),
-            Self::After(Some(id)) => id.to_string(),
-            Self::Repeated(id) => format!("{REPEATED_SCAN_PREFIX}{id}"),
-            Self::EndedAt(at) => format!("{ENDED_SCAN_PREFIX}{at}"),
-        }
+    /// The position, which nobody else can change until this write ends.
+    async fn lock(write: &WriteTransaction) -> Result<Self> {
+        let stored = settings::lock_setting(write, SCAN_SETTING).await?;
+        Ok(Self::parse(&stored.unwrap_or_default()))
+    }
+
+    async fn store(self, write: &WriteTransaction) -> Result<()> {
+        let text = json!(self).to_string();
+        Ok(write.set_setting(SCAN_SETTING, &text).await?)
     }
 
     const fn is_due(self, now: i64) -> bool {
@@ -111,9 +110,7 @@ pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> 
     let stored_seq = store
         .get_or_insert_setting(SEQ_SETTING, &highest.to_string())
         .await?;
-    let scan = store
-        .get_or_insert_setting(ENDPOINT_SCAN_SETTING, "")
-        .await?;
+    let scan = store.get_or_insert_setting(SCAN_SETTING, "").await?;
     if stored_seq.parse() == Ok(highest) && !ScanPosition::parse(&scan).is_due(now) {
         return Ok(false);
     }
@@ -121,8 +118,7 @@ pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> 
     // Held until the end, so that processes take turns, and no request for a new scan is overwritten.
     let seq = settings::lock_setting(&write, SEQ_SETTING).await?;
     let seq: i64 = seq.and_then(|seq| seq.parse().ok()).unwrap_or(highest);
-    let scan = settings::lock_setting(&write, ENDPOINT_SCAN_SETTING).await?;
-    let scan = ScanPosition::parse(&scan.unwrap_or_default());
+    let scan = ScanPosition::lock(&write).await?;
     let rows = events::events_after(&write, seq, EVENT_BATCH).await?;
     let (mut batch, applied) = AgentBatch::from_events(&write, &rows).await?;
     if let Some(applied) = applied {
@@ -135,13 +131,22 @@ pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> 
         let page_end = page.last().filter(|_| is_full).map(|row| row.id);
         let next = scan.after_page(page_end, now);
         is_scanning = next.is_due(now);
-        write
-            .set_setting(ENDPOINT_SCAN_SETTING, &next.to_text())
-            .await?;
+        next.store(&write).await?;
         batch.ids.extend(page.iter().map(|row| row.id));
     }
     assign_and_commit(context, write, &batch).await?;
     Ok(is_scanning || applied.is_some_and(|applied| applied < highest))
+}
+
+/// Lets all agents be assigned their addresses again, because what is permitted has changed. A scan that is under way
+/// goes on, and another one follows it: requests that keep coming would otherwise keep it from its end.
+pub async fn request_endpoint_scan(write: &WriteTransaction) -> Result<()> {
+    let next = match ScanPosition::lock(write).await? {
+        ScanPosition::EndedAt(_) => ScanPosition::After(None),
+        ScanPosition::After(Some(agent)) => ScanPosition::Repeated(agent),
+        ScanPosition::After(None) | ScanPosition::Repeated(_) => return Ok(()),
+    };
+    next.store(write).await
 }
 
 /// Takes the addresses away from agents after checks were turned off; returns whether there may be more of them.
@@ -160,7 +165,7 @@ pub async fn clear_endpoint_assignments(context: &AppContext) -> Result<bool> {
     if is_last {
         // Turned on again, checks begin with a scan.
         write.delete_setting(SEQ_SETTING).await?;
-        write.delete_setting(ENDPOINT_SCAN_SETTING).await?;
+        write.delete_setting(SCAN_SETTING).await?;
     }
     assign_and_commit(context, write, &batch).await?;
     Ok(!is_last)
@@ -410,7 +415,8 @@ mod tests {
             ScanPosition::Repeated(id),
             ScanPosition::EndedAt(5),
         ] {
-            assert_eq!(ScanPosition::parse(&position.to_text()), position);
+            let text = json!(position).to_string();
+            assert_eq!(ScanPosition::parse(&text), position);
         }
         assert_eq!(ScanPosition::parse("?"), ScanPosition::After(None));
         let ended = ScanPosition::EndedAt(10 * DAY);
