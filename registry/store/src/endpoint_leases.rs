@@ -89,9 +89,7 @@ impl Store {
         write.commit().await?;
         Ok(Some(LeasedEndpointHost { host, checks }))
     }
-}
 
-impl Store {
     /// Stores the address block of a leased host before it is asked. Takes the lease back and returns `false` if as many
     /// hosts of the block are asked or visited as are allowed.
     pub async fn claim_endpoint_network(

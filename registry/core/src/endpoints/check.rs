@@ -58,6 +58,8 @@ pub async fn lease_due_endpoint_host(context: &AppContext) -> Result<Option<Leas
 pub struct HostCheckProgress {
     /// Whether a request was sent.
     was_asked: bool,
+    /// Whether its name leads to an address outside `allow_networks`.
+    is_limited: bool,
     address: Option<IpAddr>,
     /// Seconds for which the host wants no further request.
     retry_after: u32,
@@ -84,7 +86,9 @@ pub async fn check_leased_host(
     };
     let url = stored_address(first)?.url;
     // A host can have moved since it was leased, and one that was never asked has no block yet.
-    if let Some(network) = resolve_network(context, &url).await
+    let network = resolve_network(context, &url).await;
+    progress.is_limited = network.is_some();
+    if let Some(network) = network
         && leased.host.network.as_ref() != Some(&network)
     {
         let (store, now) = (&context.store, context.now().0);
@@ -137,8 +141,8 @@ pub async fn end_host_lease(
     let now = context.now();
     let is_exempt = match progress.address {
         Some(address) => is_exempt_address(context, address),
-        // If some networks are exempt from spacing, a host with an unknown address counts as exempt too.
-        None => !context.config().crawler.allow_networks.is_empty(),
+        // If some networks are exempt, a host whose name does not resolve counts as exempt too.
+        None => !progress.is_limited && !context.config().crawler.allow_networks.is_empty(),
     };
     let spacing = match progress.was_asked && !is_exempt {
         true => VISIT_SPACING,
