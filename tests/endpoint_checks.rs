@@ -1,5 +1,5 @@
-//! Endpoint checks in the registry, on both databases: what permits and limits them, leases, sharing, history, outages,
-//! and what shows their results.
+//! Endpoint checks in the registry, on both databases: what permits and limits them, leases, sharing, history,
+//! outages, and what shows their results.
 
 use a2a_crawler::dns::{TxtLookup, TxtRecords};
 use a2a_registry_api::search_query::SearchQuery;

@@ -1,4 +1,4 @@
-//! What limits endpoint checks: the site of each host, and an index of the leases, which every lease of a visit counts.
+//! What limits endpoint checks: the site of each host, and an index of the leases, which each lease of a visit counts.
 
 use sea_orm_migration::{prelude::*, schema::*};
 

@@ -110,7 +110,7 @@ fn judge_json_rpc(document: &Value) -> Option<(EndpointVerdict, String)> {
     let code = error.get("code").and_then(Value::as_i64);
     let code_text = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
     let message = error_text(error);
-    // The JavaScript SDK of 0.3 reports a missing task as an internal error; whoever names the task has read the method.
+    // The JavaScript SDK of 0.3 reports a missing task as an internal error; who names the task has read the method.
     let names_task = message.contains(ABSENT_TASK_ID);
     Some(
         match code.is_some_and(is_a2a_error_code) || has_a2a_details(error) || names_task {

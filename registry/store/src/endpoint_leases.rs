@@ -30,7 +30,7 @@ pub struct EndpointLeaseRequest {
 pub struct EndpointLeaseEnd {
     /// The earliest time of the next check of the host.
     pub not_before: i64,
-    /// When the host was last asked, so that its address block pauses; `None` if it was not, or the block has no limit.
+    /// When the host was asked last, so that its address block pauses; `None` if it was not, or has no limit.
     pub asked_at: Option<i64>,
     /// The address block from which the host answered, if it has a limit.
     pub network: Option<String>,
@@ -90,8 +90,8 @@ impl Store {
         Ok(Some(LeasedEndpointHost { host, checks }))
     }
 
-    /// Stores the address block of a leased host before it is asked. Takes the lease back and returns `false` if as many
-    /// hosts of the block are asked or visited as are allowed.
+    /// Stores the address block of a leased host before it is asked. Takes the lease back and returns `false` if as
+    /// many hosts of the block are asked or visited as are allowed.
     pub async fn claim_endpoint_network(
         &self,
         leased: &endpoint_host::Model,

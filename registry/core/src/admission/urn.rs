@@ -16,8 +16,8 @@ use crate::config::ArdConfig;
 use crate::context::AppContext;
 use crate::error::Result;
 
-/// Gives an agent the URNs that it may have by the name of its card and its coverage. It keeps them forever, and no other
-/// agent ever gets them. The caller has locked the domain's row.
+/// Gives an agent the URNs that it may have by the name of its card and its coverage. It keeps them forever, and no
+/// other agent ever gets them. The caller has locked the domain's row.
 ///
 /// If the domain is verified, and the verification covers the card, its own URN is its identifier in the domain's own
 /// catalog, else one derived from its name. If an admin vouches for a host that cannot be proved, and the card is not

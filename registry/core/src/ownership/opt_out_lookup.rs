@@ -21,8 +21,9 @@ use crate::ownership::domain_check::opt_out_from_result;
 use crate::sources::domain_host;
 use crate::visits::leases::release_visits;
 
-/// How long after its registration, or its first naming by an agent, a failing lookup of the opt-out record prevents visits of a domain. A failed lookup
-/// is no permission, but a name server that never responds must not exclude a domain forever.
+/// How long after its registration, or after an agent has named it first, a failing lookup of the opt-out record
+/// prevents visits of a host. A failed lookup is no permission, but a name server that never responds must not exclude
+/// a host forever.
 const FIRST_CHECK_TIMEOUT: i64 = 15 * MINUTE;
 /// Timeout of the lookup: the visit holds one of the crawler's slots for that time.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);

@@ -175,8 +175,8 @@ async fn reached_agent_ids(
     Ok(agent_ids_by_moment(&context.store, column, moments, cursor, limit).await?)
 }
 
-/// Writes the events of the agents that have reached one age; returns whether all are written. Another process may have
-/// taken the search over and finished it.
+/// Writes the events of the agents that have reached one age; returns whether all are written. Another process may
+/// have taken the search over and finished it.
 async fn record_reached_age(
     context: &AppContext,
     threshold: AgeThreshold,
