@@ -443,10 +443,15 @@ async fn a_host_and_a_domain_have_bounds(url: &str) {
          '{origin}/' || i, 9000000000000000, 'not_checked'"
     );
     fill(MAX_ADDRESSES_PER_HOST - 1, &addresses).await;
-    publish(&registry, "one.agents-test.com", &endpoint).await;
-    publish(&registry, "two.agents-test.com", &server.url("/other")).await;
-    publish(&registry, "three.agents-test.com", &endpoint).await;
-    assign(&registry).await;
+    let other = server.url("/other");
+    for (domain, url) in [
+        ("one.agents-test.com", &endpoint),
+        ("two.agents-test.com", &other),
+        ("three.agents-test.com", &endpoint),
+    ] {
+        publish(&registry, domain, url).await;
+        assign(&registry).await;
+    }
     let has_check = async |domain: &str| {
         let agent = registry.agent(domain).await;
         agent.endpoint_check_id.is_some()
@@ -462,8 +467,8 @@ async fn a_host_and_a_domain_have_bounds(url: &str) {
     for domain in ["four.agents-test.com", "five.agents-test.com"] {
         vouch_for_url(&registry, &format!("http://{domain}:9000/card.json")).await;
         publish(&registry, domain, &format!("http://{domain}:9000/rpc")).await;
+        assign(&registry).await;
     }
-    assign(&registry).await;
     assert!(has_check("four.agents-test.com").await);
     assert!(!has_check("five.agents-test.com").await);
 }

@@ -365,7 +365,8 @@ async fn retain_within_bounds(
         let addresses = addresses.entry(new.origin.clone()).or_default();
         let hosts = hosts.entry(new.site.clone()).or_default();
         let is_new_host = *addresses == 0;
-        if *addresses >= MAX_ADDRESSES_PER_HOST || is_new_host && *hosts >= MAX_HOSTS_PER_SITE {
+        let is_site_full = is_new_host && *hosts >= MAX_HOSTS_PER_SITE;
+        if is_site_full || *addresses >= MAX_ADDRESSES_PER_HOST {
             return false;
         }
         *addresses += 1;
