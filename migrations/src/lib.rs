@@ -26,7 +26,7 @@ mod m0014_endpoint_checks;
 mod m0015_policy_work;
 mod m0016_access_decisions;
 mod m0017_hooks;
-mod m0018_endpoint_limits;
+mod m0019_endpoint_limits;
 mod new_table;
 
 pub use compatible_migration::CompatibleMigration;
@@ -102,7 +102,7 @@ impl MigratorTrait for Migrator {
                 min_version: "0.1.0",
             }),
             Box::new(CompatibleMigration {
-                migration: Box::new(m0018_endpoint_limits::EndpointLimitsMigration),
+                migration: Box::new(m0019_endpoint_limits::EndpointLimitsMigration),
                 min_version: "0.1.0",
             }),
         ]

@@ -354,7 +354,7 @@ impl WriteTransaction {
         self.delete_unused_endpoint_checks(&checks).await
     }
 
-    /// Stores what was said about checks of a domain.
+    /// Stores what was said about checks of a domain, and requests a scan: agents of others may name the host, too.
     pub async fn set_endpoint_permission(
         &self,
         row: endpoint_permission::Model,
@@ -370,7 +370,8 @@ impl WriteTransaction {
             ])
             .to_owned();
         self.insert_rows([row.into_active_model()], Some(conflict))
-            .await
+            .await?;
+        self.request_endpoint_scan().await
     }
 
     /// Ends the vouch for the endpoints of a domain in this generation; returns whether there was one.

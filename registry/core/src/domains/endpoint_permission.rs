@@ -14,7 +14,6 @@ use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::domains::actions::find_visible_domain;
 use crate::domains::view::domain_view;
-use crate::endpoints::assignment::request_endpoint_scan;
 use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
 
@@ -38,7 +37,7 @@ pub async fn vouch_for_endpoints(
         vouched_reason: Some(vouch.reason.clone()),
         ..endpoint_checks::endpoint_permission(&write, row.id).await?
     };
-    store_permission(&write, permission).await?;
+    write.set_endpoint_permission(permission).await?;
     let data = json!({"origin": row.domain_origin(), "reason": vouch.reason});
     change_set.add_event(
         EventKind::DomainEndpointsVouched,
@@ -64,7 +63,6 @@ pub async fn withdraw_endpoint_vouch(
         let detail = format!("{} has no vouch for its endpoints.", row.name);
         return Err(AppError::not_found(detail));
     }
-    request_endpoint_scan(&write).await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let data = json!({"origin": row.domain_origin()});
     change_set.add_event(
@@ -91,14 +89,5 @@ pub async fn set_endpoint_checks(
         checks_off: !enabled,
         ..permission
     };
-    store_permission(write, permission).await
-}
-
-/// Stores a permission, and lets all agents be assigned their addresses again: others may name the host, too.
-async fn store_permission(
-    write: &WriteTransaction,
-    permission: endpoint_permission::Model,
-) -> Result<()> {
-    write.set_endpoint_permission(permission).await?;
-    request_endpoint_scan(write).await
+    Ok(write.set_endpoint_permission(permission).await?)
 }

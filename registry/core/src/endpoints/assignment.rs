@@ -6,17 +6,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use a2a_crawler::endpoint_check::{EndpointAddress, EndpointForm};
 use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_policy::{AgentAge, PolicySet};
 use a2a_registry_store::endpoint_checks::{
     NewEndpointCheck, address_counts_by_host, endpoint_checks_by_keys, host_counts_by_site,
     live_domains_by_names,
 };
+use a2a_registry_store::endpoint_scans::{ENDPOINT_SCAN_SETTING, ScanPosition};
 use a2a_registry_store::entity::{agent, endpoint_check, event};
 use a2a_registry_store::{Executor, WriteTransaction, agents, events, settings};
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use url::Url;
 use uuid::Uuid;
@@ -31,8 +30,6 @@ use crate::error::{AppError, Result};
 
 /// The setting with the number of the last event by which agents were assigned their addresses.
 const SEQ_SETTING: &str = "endpoint_checks_seq";
-/// The setting with the position of the scan that assigns all agents their addresses.
-const SCAN_SETTING: &str = "endpoint_checks_scan";
 /// Agents per transaction of a scan.
 const SCAN_BATCH: u64 = 100;
 /// Events per transaction.
@@ -44,62 +41,6 @@ pub const MAX_ADDRESSES_PER_HOST: u64 = 10_000;
 /// Maximum number of hosts of one registrable domain, so that nobody with a proof for all hosts below a domain makes
 /// the registry ask ever more of them.
 pub const MAX_HOSTS_PER_SITE: u64 = 10_000;
-/// How often all agents are gone through, for what no event of theirs reports.
-const SCAN_INTERVAL: i64 = DAY;
-
-/// Position of the scan of all agents, as [`SCAN_SETTING`] has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum ScanPosition {
-    /// After this agent, or at the beginning.
-    After(Option<Uuid>),
-    /// After this agent, and another scan follows, because what is permitted has changed since the beginning.
-    Repeated(Uuid),
-    /// The last scan ended at this time.
-    EndedAt(i64),
-}
-
-impl ScanPosition {
-    /// An unreadable position begins a new scan.
-    fn parse(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or(Self::After(None))
-    }
-
-    /// The position, which nobody else can change until this write ends.
-    async fn lock(write: &WriteTransaction) -> Result<Self> {
-        let stored = settings::lock_setting(write, SCAN_SETTING).await?;
-        Ok(Self::parse(&stored.unwrap_or_default()))
-    }
-
-    async fn store(self, write: &WriteTransaction) -> Result<()> {
-        let text = json!(self).to_string();
-        Ok(write.set_setting(SCAN_SETTING, &text).await?)
-    }
-
-    const fn is_due(self, now: i64) -> bool {
-        match self {
-            Self::After(_) | Self::Repeated(_) => true,
-            Self::EndedAt(at) => now.saturating_sub(at) >= SCAN_INTERVAL || at > now,
-        }
-    }
-
-    const fn last_agent(self) -> Option<Uuid> {
-        match self {
-            Self::After(agent) => agent,
-            Self::Repeated(agent) => Some(agent),
-            Self::EndedAt(_) => None,
-        }
-    }
-
-    /// The position after a page that ends with this agent, or with the last of all agents at `now`.
-    const fn after_page(self, page_end: Option<Uuid>, now: i64) -> Self {
-        match (page_end, self) {
-            (Some(agent), Self::Repeated(_)) => Self::Repeated(agent),
-            (Some(agent), _) => Self::After(Some(agent)),
-            (None, Self::Repeated(_)) => Self::After(None),
-            (None, _) => Self::EndedAt(now),
-        }
-    }
-}
 
 /// Applies the next events, and the next part of a scan that is due; returns whether there may be more to do.
 pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> {
@@ -110,7 +51,9 @@ pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> 
     let stored_seq = store
         .get_or_insert_setting(SEQ_SETTING, &highest.to_string())
         .await?;
-    let scan = store.get_or_insert_setting(SCAN_SETTING, "").await?;
+    let scan = store
+        .get_or_insert_setting(ENDPOINT_SCAN_SETTING, "")
+        .await?;
     if stored_seq.parse() == Ok(highest) && !ScanPosition::parse(&scan).is_due(now) {
         return Ok(false);
     }
@@ -138,17 +81,6 @@ pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> 
     Ok(is_scanning || applied.is_some_and(|applied| applied < highest))
 }
 
-/// Lets all agents be assigned their addresses again, because what is permitted has changed. A scan that is under way
-/// goes on, and another one follows it: requests that keep coming would otherwise keep it from its end.
-pub async fn request_endpoint_scan(write: &WriteTransaction) -> Result<()> {
-    let next = match ScanPosition::lock(write).await? {
-        ScanPosition::EndedAt(_) => ScanPosition::After(None),
-        ScanPosition::After(Some(agent)) => ScanPosition::Repeated(agent),
-        ScanPosition::After(None) | ScanPosition::Repeated(_) => return Ok(()),
-    };
-    next.store(write).await
-}
-
 /// Takes the addresses away from agents after checks were turned off; returns whether there may be more of them.
 pub async fn clear_endpoint_assignments(context: &AppContext) -> Result<bool> {
     let store = &context.store;
@@ -165,7 +97,7 @@ pub async fn clear_endpoint_assignments(context: &AppContext) -> Result<bool> {
     if is_last {
         // Turned on again, checks begin with a scan.
         write.delete_setting(SEQ_SETTING).await?;
-        write.delete_setting(SCAN_SETTING).await?;
+        write.delete_setting(ENDPOINT_SCAN_SETTING).await?;
     }
     assign_and_commit(context, write, &batch).await?;
     Ok(!is_last)
@@ -401,42 +333,4 @@ pub fn stored_address(row: &endpoint_check::Model) -> Result<EndpointAddress> {
         url,
         tenant: row.tenant.clone(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_scan_is_due_once_a_day() {
-        let id = Uuid::from_u128(7);
-        for position in [
-            ScanPosition::After(None),
-            ScanPosition::After(Some(id)),
-            ScanPosition::Repeated(id),
-            ScanPosition::EndedAt(5),
-        ] {
-            let text = json!(position).to_string();
-            assert_eq!(ScanPosition::parse(&text), position);
-        }
-        assert_eq!(ScanPosition::parse("?"), ScanPosition::After(None));
-        let ended = ScanPosition::EndedAt(10 * DAY);
-        assert!(!ended.is_due(10 * DAY));
-        assert!(!ended.is_due(11 * DAY - 1));
-        assert!(ended.is_due(11 * DAY));
-        assert!(ended.is_due(10 * DAY - 1), "the clock was set back");
-        assert!(ScanPosition::After(None).is_due(0));
-    }
-
-    #[test]
-    fn a_scan_that_is_requested_again_ends_before_the_next_one_begins() {
-        let (first, last) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let repeated = ScanPosition::Repeated(first);
-        assert_eq!(repeated.last_agent(), Some(first));
-        let later = repeated.after_page(Some(last), 7);
-        assert_eq!(later, ScanPosition::Repeated(last));
-        let again = later.after_page(None, 7);
-        assert_eq!(again, ScanPosition::After(None));
-        assert_eq!(again.after_page(None, 7), ScanPosition::EndedAt(7));
-    }
 }

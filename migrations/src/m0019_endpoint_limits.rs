@@ -11,7 +11,7 @@ pub(crate) struct EndpointLimitsMigration;
 
 impl MigrationName for EndpointLimitsMigration {
     fn name(&self) -> &'static str {
-        "m0018_endpoint_limits"
+        "m0019_endpoint_limits"
     }
 }
 
