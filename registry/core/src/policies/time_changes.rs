@@ -215,10 +215,7 @@ async fn record_reached_age(
 /// agents are evaluated anyway.
 async fn finish_age_search(context: &AppContext, progress: AgeProgress) -> Result<()> {
     let write = context.store.begin_write().await?;
-    if AgeProgress::lock(&write)
-        .await?
-        .is_same_search(progress)
-    {
+    if AgeProgress::lock(&write).await?.is_same_search(progress) {
         let finished = AgeProgress::finished(progress.as_of);
         finished.store(&write).await?;
     }
