@@ -126,7 +126,7 @@ pub async fn hook_confirm(
     response::json_response(StatusCode::OK, &hook)
 }
 
-/// Send a test delivery, or the challenge again
+/// Send a test delivery or, while a hook is unconfirmed, the challenge again
 #[utoipa::path(
     responses(
         (status = 200, description = "What became of it", body = HookTest),
