@@ -299,7 +299,7 @@ pub struct AccessChange {
 /// A preview that is waiting, in progress or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PreviewJob {
-    /// By which the preview is shown and cancelled.
+    /// Id of the preview, by which callers read and cancel it.
     pub id: Uuid,
     /// Whether the preview waits, runs or has ended, and how.
     #[schema(value_type = PreviewState)]

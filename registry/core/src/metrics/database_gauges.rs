@@ -128,7 +128,8 @@ impl DatabaseGauges {
             visits_due: register_metric(
                 all,
                 "crawl_visits_due",
-                "Visits that are due and not under way; at most 100,000 requested and as many planned are counted",
+                "Visits that are due and not under way; at most 100,000 requested and 100,000 scheduled ones are \
+                 counted",
             ),
             visits_overdue: register_metric(
                 all,
