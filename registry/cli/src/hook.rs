@@ -354,14 +354,14 @@ pub async fn run_watch(arguments: &WatchArgs, client: &Client, console: &Console
     if arguments.end {
         client.unwatch(id).await?;
         return console.print_result(&json!({ "ended": id }), || {
-            console.print_line(&format!("you do not watch {id} any more"))
+            console.print_line(&format!("you no longer watch {id}"))
         });
     }
     let reply = client.watch(id).await?;
     console.print_result(&reply, || {
         if !reply.value.has_hook {
             terminal::eprint_note(
-                "no hook tells you of watched agents yet; `hook create NAME URL --watched` makes one",
+                "no hook sends notices about watched agents yet; create one with `hook create NAME URL --watched`",
             );
         }
         console.print_line(&format!("you watch {id}"))

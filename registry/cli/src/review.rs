@@ -424,7 +424,7 @@ async fn approve_by_break_glass(
     let until = review.due.map(Timestamp::to_readable).unwrap_or_default();
     console.print_result(&reply, || {
         console.print_line(&format!(
-            "{} ({}) is approved by you alone until {until}; review {} is there for others to confirm it{}",
+            "{} ({}) is approved by you alone until {until}; others must confirm it in review {}{}",
             review.name,
             review.agent,
             review.id,

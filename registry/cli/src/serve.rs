@@ -243,7 +243,7 @@ fn print_server_started(
         if roles.api {
             console.print_line(&format!("listening on {}", server.url))
         } else {
-            console.print_line("crawling; another process answers requests")
+            console.print_line("crawling only; another process with the role api must answer requests")
         }
     })
 }

@@ -38,7 +38,10 @@ impl fmt::Display for CorruptRow {
             id,
             value,
         } = self;
-        write!(f, "{table}.{column} of {id} holds {value:?}")
+        write!(
+            f,
+            "{table}.{column} of {id} has the unexpected value {value:?}"
+        )
     }
 }
 

@@ -164,7 +164,7 @@ async fn judge_deliveries(
     };
     let caller = match load_account_caller_by_id(context, leased.account_id).await? {
         Ok(caller) if caller.has_permission(Permission::Read) => caller,
-        Ok(_) => return give_up(rows, "The account may not read."),
+        Ok(_) => return give_up(rows, "The account lacks the permission to read."),
         Err(reason) => return give_up(rows, &reason),
     };
     let Some(filter) = parse_hook_filter(leased) else {
@@ -182,7 +182,7 @@ async fn judge_deliveries(
         let agent = row.agent_id.unwrap_or_default();
         let kind = row.kind.known_value();
         let judgment = match (kind, facts.get(&agent)) {
-            (None, _) => Judgment::GiveUp("A later version has queued it.".to_owned()),
+            (None, _) => Judgment::GiveUp("A newer version of the registry queued it.".to_owned()),
             (Some(kind), seen) if kind.is_about_sight() => {
                 let seen = seen.filter(|_| selected.contains(&agent));
                 judge_sight(leased.id, &filter, &mut row, (known.get(&agent), seen))

@@ -40,7 +40,10 @@ async fn run_notices(context: Arc<AppContext>, cancel: CancellationToken) {
             Ok(true) => continue,
             Ok(false) => POLL_INTERVAL,
             Err(error) => {
-                log_failure("what events tell hooks could not be queued", &error);
+                log_failure(
+                    "notices for hooks could not be queued; this is retried",
+                    &error,
+                );
                 RETRY_DELAY
             }
         };

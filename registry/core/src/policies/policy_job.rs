@@ -64,7 +64,10 @@ async fn notice_hidden_agents(context: &AppContext, cancel: &CancellationToken) 
     while !cancel.is_cancelled() {
         if let Err(error) = update_hidden_agents(context, || cancel.is_cancelled()).await {
             let error = error.log_message();
-            tracing::error!(error, "cannot notice yet which agents policies hide");
+            tracing::error!(
+                error,
+                "cannot determine which agents policies hide; this is retried"
+            );
         }
         tokio::select! {
             () = cancel.cancelled() => {}

@@ -71,7 +71,8 @@ impl BackupManifest {
         match read {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.is_dir() => {
                 return Err(StartError(format!(
-                    "{shown} has no {MANIFEST_FILE}: it is no backup, or the backup was interrupted; use another one"
+                    "{shown} has no {MANIFEST_FILE}: it is not a backup, or the backup was interrupted; use another \
+                     one"
                 )));
             }
             Err(error) => {
@@ -82,7 +83,7 @@ impl BackupManifest {
             }
             Ok(_) if text.len() as u64 > MAX_MANIFEST_BYTES => {
                 return Err(StartError(format!(
-                    "{} is larger than {MAX_MANIFEST_BYTES} bytes, so it is no manifest of a backup",
+                    "{} is larger than {MAX_MANIFEST_BYTES} bytes, so it is not the manifest of a backup",
                     path.display()
                 )));
             }

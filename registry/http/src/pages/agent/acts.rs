@@ -64,7 +64,7 @@ const ACTS: &[AgentAct] = &[
         ..act(
             "fetch",
             "Fetch again",
-            "The registry visits the domain as soon as its limits allow, and takes in changed cards.",
+            "The registry fetches the cards of the domain again as soon as the rate limits allow.",
         )
     },
     act(
