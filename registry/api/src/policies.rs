@@ -99,7 +99,7 @@ pub struct PolicyReplica {
     pub in_force: u64,
     /// Number of agents that it has evaluated under the next set, or under the last one.
     pub evaluated: u64,
-    /// Number of agents to evaluate for that.
+    /// Number of agents to evaluate under the next set.
     pub agents: u64,
     /// When it has reported this.
     pub seen_at: Timestamp,

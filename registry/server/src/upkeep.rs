@@ -88,7 +88,10 @@ async fn rederive_cards(context: &AppContext, cancel: &CancellationToken) {
             Ok(count) => done += count,
             Err(error) => {
                 let error = error.internal.unwrap_or(error.public);
-                tracing::error!(error, "cards could not be derived again");
+                tracing::error!(
+                    error,
+                    "stored cards could not be processed again by this version"
+                );
                 tokio::select! {
                     () = cancel.cancelled() => return,
                     () = tokio::time::sleep(RETRY_DELAY) => {}
@@ -97,7 +100,10 @@ async fn rederive_cards(context: &AppContext, cancel: &CancellationToken) {
         }
     }
     if done > 0 {
-        tracing::info!(versions = done, "cards were derived again");
+        tracing::info!(
+            versions = done,
+            "stored cards were processed again by this version"
+        );
     }
 }
 

@@ -168,7 +168,7 @@ async fn check_hook_filter(
         .find(|kind| kind.known_value().is_none());
     if let Some(unknown) = unknown {
         let kind: String = unknown.as_str().chars().take(100).collect();
-        let detail = format!("{kind} is not a kind of notices");
+        let detail = format!("{kind} is not a kind of notice");
         return Err(AppError::invalid("/filter/kinds", detail));
     }
     if filter.has_too_many_values() {
@@ -446,7 +446,9 @@ pub async fn hook_replay(
     let row = write.lock_hook(id).await?;
     let mut row = row.ok_or_else(|| AppError::no_hook(id))?;
     if row.state != HookState::Active {
-        return Err(AppError::conflict("The hook is not active."));
+        return Err(AppError::conflict(
+            "The hook is not active. Confirm it first or, if it has ended, create another one.",
+        ));
     }
     let replayed = write.replay_hook_deliveries(id, delivery, now).await?;
     if let Some(delivery) = delivery.filter(|_| replayed == 0) {

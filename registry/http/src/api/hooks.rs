@@ -54,7 +54,7 @@ pub struct DeliveryQuery {
 
 /// List hooks, the newest first
 ///
-/// Those of the caller, or of all accounts for admins.
+/// Lists the hooks of the caller or, for admins with `all`, the hooks of all accounts.
 #[utoipa::path(
     params(HookQuery),
     responses((status = 200, description = "A page of hooks", body = HookList))
