@@ -1,6 +1,6 @@
 //! Classifies the response to a request for a task that does not exist.
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
+use crate::fetch::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use serde_json::Value;
 
 use super::EndpointVerdict::{Answers, DoesNotAnswer, NeedsCredentials, NotA2a, Unclear};
@@ -144,7 +144,8 @@ fn judge_http_json(status: u16, document: &Value) -> Option<(EndpointVerdict, St
     let code = error.get("code").and_then(Value::as_i64);
     let is_a2a = code.is_some_and(is_a2a_error_code)
         || has_a2a_details(error)
-        || (status == 404 && names_missing_task(error));
+        // The JavaScript SDK of 0.3 reports a missing task as an internal error.
+        || ((status == 404 || code == Some(-32603)) && names_missing_task(error));
     let text = error_text(error);
     let reason = format!("The agent answers with an A2A error: {text} (status {status}).");
     is_a2a.then_some((Answers, reason))
