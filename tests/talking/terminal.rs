@@ -76,7 +76,7 @@ pub(super) async fn text_is_printed_while_the_agent_works_and_an_interruption_le
         let finished = program.wait_for_end().await;
         assert_eq!(finished.status.code(), Some(130), "{finished:#?}");
         let said = join_lines(&finished.stderr);
-        assert!(said.contains("continues at the agent"), "{finished:#?}");
+        assert!(said.contains("goes on at the agent"), "{finished:#?}");
     }))
     .await;
 }
@@ -143,7 +143,7 @@ pub(super) async fn at_a_terminal_an_interruption_asks_before_it_cancels(
         let no = at_a_terminal(&["one\r\n", "\x03", "[y/N] ", "n\n"], &send).await;
         assert_eq!(no.status.code(), Some(130), "{sdk:?}: {no:#?}");
         assert!(
-            join_lines(&no.stdout).contains("continues at the agent"),
+            join_lines(&no.stdout).contains("goes on at the agent"),
             "{no:#?}"
         );
 

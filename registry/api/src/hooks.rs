@@ -133,7 +133,7 @@ pub struct CreatedHook {
     pub public_key: Option<String>,
 }
 
-/// The challenge that was sent to the receiver of a hook.
+/// The challenge that the receiver of a hook has got.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HookConfirmation {

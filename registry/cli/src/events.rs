@@ -47,7 +47,7 @@ pub struct EventsArgs {
     /// Newest first
     #[arg(long)]
     newest_first: bool,
-    /// Print every page; with --json each event is one line, for a file
+    /// Every page; with --json each event is a line, to be kept as a file
     #[arg(long, conflicts_with_all = ["limit", "page_token"])]
     all: bool,
     #[command(flatten)]

@@ -48,7 +48,7 @@ pub enum PolicyCommand {
     },
     /// Test policy decisions; the exit code is 1 if a case has another result than expected
     Test(policy_checks::PolicyTestArgs),
-    /// Show which decisions a policy on a dry run would have changed
+    /// Show what a policy on a dry run would have changed
     DryRun {
         /// Identifier of the policy
         policy: String,

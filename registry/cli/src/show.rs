@@ -36,7 +36,7 @@ pub struct ShowArgs {
     /// losses are reported on standard error
     #[arg(long = "as", help_heading = SHOWN_HEADING, value_name = "VERSION", requires = "card")]
     convert: Option<ConversionTarget>,
-    /// Request the extended card, which callers with credentials see, from the agent itself
+    /// Request from the agent itself the card that callers with credentials see
     #[arg(long, help_heading = SHOWN_HEADING, conflicts_with_all = ["card", "versions", "findings", "diff", "similar"])]
     extended: bool,
     /// List the stored versions of its card

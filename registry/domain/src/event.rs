@@ -3,7 +3,7 @@
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// The kind of an event.
+    /// The kind of an event. Index, caches, feed and audit all follow events.
     EventKind {
         /// A domain, or a further source of one, was registered.
         DomainRegistered = "domain.registered",
@@ -70,7 +70,7 @@ text_enum! {
         AgentEndpoint = "agent.endpoint",
         /// Data shown with an agent changed outside its card: one of its sources, or its domain's proofs.
         AgentUpdated = "agent.updated",
-        /// A stored card was processed again with a different result.
+        /// A stored card was processed again with another result.
         AgentDerived = "agent.derived",
         /// The stored bytes of a card version do not match their digest.
         AgentDamagedCard = "agent.damaged_card",

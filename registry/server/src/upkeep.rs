@@ -88,10 +88,7 @@ async fn rederive_cards(context: &AppContext, cancel: &CancellationToken) {
             Ok(count) => done += count,
             Err(error) => {
                 let error = error.internal.unwrap_or(error.public);
-                tracing::error!(
-                    error,
-                    "stored cards could not be processed again by this version"
-                );
+                tracing::error!(error, "cards could not be derived again");
                 tokio::select! {
                     () = cancel.cancelled() => return,
                     () = tokio::time::sleep(RETRY_DELAY) => {}
@@ -100,10 +97,7 @@ async fn rederive_cards(context: &AppContext, cancel: &CancellationToken) {
         }
     }
     if done > 0 {
-        tracing::info!(
-            versions = done,
-            "stored cards were processed again by this version"
-        );
+        tracing::info!(versions = done, "cards were derived again");
     }
 }
 

@@ -38,10 +38,7 @@ impl fmt::Display for CorruptRow {
             id,
             value,
         } = self;
-        write!(
-            f,
-            "{table}.{column} of {id} has the unexpected value {value:?}"
-        )
+        write!(f, "{table}.{column} of {id} holds {value:?}")
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn offer_task_cancellation(
     };
     if !confirmed {
         terminal::eprint_note(&format!(
-            "interrupted; the task continues at the agent: see {}",
+            "interrupted; the task goes on at the agent: see {}",
             arguments.task_command("get", task)
         ));
         return Err(CommandError::Interrupted);

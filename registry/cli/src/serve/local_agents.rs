@@ -19,7 +19,7 @@ pub(crate) fn allow_local_agents(config: &mut Config, flag: &str) -> Result<(), 
     for network in ["127.0.0.0/8", "::1/128"] {
         let network = network
             .parse()
-            .map_err(|error| CommandError::new(format!("{network} is not a network: {error}")))?;
+            .map_err(|error| CommandError::new(format!("{network} is no network: {error}")))?;
         config.crawler.allow_networks.push(network);
     }
     config.crawler.allow_names.push("localhost".to_owned());

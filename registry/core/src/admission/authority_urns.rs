@@ -33,11 +33,7 @@ pub async fn assign_missing_authority_urns(context: &AppContext) -> Result<()> {
                 Err(error) if error.is_database_failure() => return Err(error),
                 Err(error) => {
                     let text = error.log_message();
-                    tracing::error!(
-                        error = text,
-                        domain = row.name,
-                        "cannot name the agents of a domain"
-                    );
+                    tracing::error!(error = text, domain = row.name, "cannot name its agents");
                     first_error = first_error.and(Err(error));
                 }
                 Ok(()) => {}

@@ -10,16 +10,16 @@ use crate::config::section::section;
 section! {
     /// `[mail]`: notices by mail, off unless a host is set.
     pub struct MailConfig {
-        /// Host name of the SMTP server, such as `smtp.example.com`. Empty: no mails are sent.
+        /// Name of the SMTP server that takes the mails, such as `smtp.example.com`. Empty: no mails are sent.
         pub host: String,
         /// Port of the server: usually 587 with `starttls`, and 465 with `implicit`.
         pub port: u16 = 587,
-        /// Encryption of the connection: "starttls" (nothing is sent to a server that does not offer it), "implicit"
-        /// (TLS from the first byte), or "none" for a server on the same machine.
+        /// Encryption of the connection: "starttls" (a server that does not offer it gets nothing), "implicit" (from
+        /// the first byte), or "none" for a server on the same machine.
         pub tls: MailTls = MailTls::StartTls,
         /// The sender of the mails, such as `Agent registry <registry@example.com>`.
         pub from: String,
-        /// User name for the SMTP server. Empty: mails are sent without authentication.
+        /// User name at the server. Empty: mails are sent without signing in.
         pub username: String,
         /// A file with the password of the user, read at start.
         pub password_file: Option<PathBuf>,

@@ -168,7 +168,7 @@ async fn check_hook_filter(
         .find(|kind| kind.known_value().is_none());
     if let Some(unknown) = unknown {
         let kind: String = unknown.as_str().chars().take(100).collect();
-        let detail = format!("{kind} is not a kind of notice");
+        let detail = format!("{kind} is not a kind of notices");
         return Err(AppError::invalid("/filter/kinds", detail));
     }
     if filter.has_too_many_values() {

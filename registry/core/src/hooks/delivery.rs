@@ -182,7 +182,7 @@ async fn judge_deliveries(
         let agent = row.agent_id.unwrap_or_default();
         let kind = row.kind.known_value();
         let judgment = match (kind, facts.get(&agent)) {
-            (None, _) => Judgment::GiveUp("A newer version of the registry queued it.".to_owned()),
+            (None, _) => Judgment::GiveUp("A later version has queued it.".to_owned()),
             (Some(kind), seen) if kind.is_about_sight() => {
                 let seen = seen.filter(|_| selected.contains(&agent));
                 judge_sight(leased.id, &filter, &mut row, (known.get(&agent), seen))

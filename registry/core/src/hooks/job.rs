@@ -40,10 +40,7 @@ async fn run_notices(context: Arc<AppContext>, cancel: CancellationToken) {
             Ok(true) => continue,
             Ok(false) => POLL_INTERVAL,
             Err(error) => {
-                log_failure(
-                    "notices for hooks could not be queued; this is retried",
-                    &error,
-                );
+                log_failure("what events tell hooks could not be queued", &error);
                 RETRY_DELAY
             }
         };

@@ -80,7 +80,7 @@ impl Notice {
             NoticeKind::AgentHeld => "was put on hold.",
             NoticeKind::AgentHidden => "is hidden from some callers by policies.",
             NoticeKind::AgentSilent => "does not answer at its own address.",
-            NoticeKind::CardUnreadable => "has a card that can no longer be read.",
+            NoticeKind::CardUnreadable => "has a card that cannot be read any more.",
             NoticeKind::ReviewWaits => "waits for a review.",
             NoticeKind::ApprovalEnds => "has an approval that ends: a review waits.",
         };

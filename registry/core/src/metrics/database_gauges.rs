@@ -128,8 +128,7 @@ impl DatabaseGauges {
             visits_due: register_metric(
                 all,
                 "crawl_visits_due",
-                "Visits that are due and not under way; at most 100,000 requested and 100,000 scheduled ones are \
-                 counted",
+                "Visits that are due and not under way; at most 100,000 requested and as many planned are counted",
             ),
             visits_overdue: register_metric(
                 all,

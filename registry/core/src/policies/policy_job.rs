@@ -64,10 +64,7 @@ async fn notice_hidden_agents(context: &AppContext, cancel: &CancellationToken) 
     while !cancel.is_cancelled() {
         if let Err(error) = update_hidden_agents(context, || cancel.is_cancelled()).await {
             let error = error.log_message();
-            tracing::error!(
-                error,
-                "cannot determine which agents policies hide; this is retried"
-            );
+            tracing::error!(error, "cannot notice yet which agents policies hide");
         }
         tokio::select! {
             () = cancel.cancelled() => {}

@@ -47,7 +47,7 @@ pub(crate) async fn about_page(context: web::Data<AppContext>, visitor: Visitor)
     let overview = match load_registry_stats(&context, &visitor.caller).await {
         Ok(overview) => Some(overview),
         Err(error) => {
-            tracing::warn!(%error, "the statistics of the about page cannot be read");
+            tracing::warn!(%error, "the about page has no statistics");
             None
         }
     };

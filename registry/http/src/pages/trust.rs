@@ -226,7 +226,7 @@ pub(crate) fn endpoint_badge(endpoint: &EndpointSummary) -> Option<Badge> {
             "bad",
         ),
         Some(EndpointState::Unclear) => (
-            "The last response from the agent's address does not show whether an A2A agent is there.",
+            "The last answer at the agent's address does not show whether an agent is there.",
             "plain",
         ),
         Some(EndpointState::DoesNotAnswer) => (

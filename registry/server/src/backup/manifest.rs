@@ -83,7 +83,7 @@ impl BackupManifest {
             }
             Ok(_) if text.len() as u64 > MAX_MANIFEST_BYTES => {
                 return Err(StartError(format!(
-                    "{} is larger than {MAX_MANIFEST_BYTES} bytes, so it is not the manifest of a backup",
+                    "{} is larger than {MAX_MANIFEST_BYTES} bytes, so it is no manifest of a backup",
                     path.display()
                 )));
             }

@@ -184,7 +184,7 @@ fn verify_files(
         .find(|name| !manifest.files.contains_key(*name))
     {
         return Err(StartError(format!(
-            "the manifest of {} does not name {missing}, so the backup is not complete; use another one",
+            "the manifest of {} does not name {missing}, so it is no complete backup; use another one",
             folder.display()
         )));
     }
@@ -210,7 +210,7 @@ fn read_settings(
     let size = manifest.files.get(SETTINGS_FILE).map(|file| file.bytes);
     if size.is_some_and(|size| size > MAX_SETTINGS_BYTES) {
         return Err(StartError(format!(
-            "{} is larger than {MAX_SETTINGS_BYTES} bytes, so these are not the settings of a registry",
+            "{} is larger than {MAX_SETTINGS_BYTES} bytes, so these are no settings of a registry",
             path.display()
         )));
     }

@@ -60,7 +60,7 @@ pub async fn policy_decide(
 
 /// Check several questions at once
 ///
-/// Each question is decided and recorded separately. A question without a subject is about the holder of the token in
+/// Each is decided and recorded by itself. A question without a subject is about the holder of the token in
 /// `Subject-Authorization`, and without that about the caller.
 #[utoipa::path(
     tag = "policies",

@@ -13,7 +13,7 @@ use crate::requests::query::Query;
 
 /// List waivers, newest first
 ///
-/// Callers with full access see all waivers, others only those of their own agents.
+/// Callers who see everything list all of them, others those of their own agents.
 #[utoipa::path(
     tag = "policies",
     params(WaiverQuery),

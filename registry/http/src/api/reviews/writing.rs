@@ -238,7 +238,7 @@ pub async fn agent_recertify(
 #[utoipa::path(
     tag = "reviews",
     request_body = Seen,
-    responses((status = 204, description = "The time is stored"))
+    responses((status = 204, description = "Noted"))
 )]
 #[post("/v1/me:seen")]
 pub async fn me_seen(caller: Require<Read>, body: JsonBody<Seen>) -> HandlerResult {

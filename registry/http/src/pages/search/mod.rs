@@ -134,7 +134,7 @@ pub(crate) async fn show_home_or_search(
     if request.query_string().is_empty() {
         let stats = load_registry_stats(&context, &visitor.caller).await;
         if let Err(error) = &stats {
-            tracing::warn!(%error, "the statistics of the home page cannot be read");
+            tracing::warn!(%error, "the home page has no statistics");
         }
         let frame = Frame::for_visitor(&context.config(), "search", &visitor);
         let registry = context.config().public_url();
