@@ -232,7 +232,7 @@ fn print_accounts(
     console: &Console,
 ) -> Result<(), CommandError> {
     console.print_line(&format!(
-        "listening on {url} (Ctrl-C ends it and removes everything)"
+        "listening on {url} (Ctrl-C ends it, and removes its temporary folder)"
     ))?;
     console.print_line("")?;
     console.print_line("Sign in as (each link once, within ten minutes):")?;

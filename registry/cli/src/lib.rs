@@ -222,7 +222,7 @@ enum Command {
     Reindex(offline_args::OfflineArgs),
     /// Print the API description (`OpenAPI` 3.1)
     Openapi,
-    /// Check configuration, folder, database, DNS and registry
+    /// Check configuration, secret files, data folder, database, DNS, identity providers, proxy and registry
     Doctor(doctor::DoctorArgs),
     /// Print completions for a shell
     Completions(maintenance::CompletionsArgs),
