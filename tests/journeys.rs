@@ -617,6 +617,9 @@ async fn a_batch_is_stopped(by_keyboard: bool) {
     visitor.click("button[value=approve]").await;
     visitor.wait_for_texts(&["50 decided", "1 to go"]).await;
     wait_for_held_timers(visitor, 1).await;
+    if !by_keyboard {
+        visitor.check_and_capture("review-progress").await;
+    }
     match by_keyboard {
         true => curator.focus("#continue #reason").await,
         false => visitor.click("#continue #reason").await,
