@@ -335,7 +335,7 @@ async fn a_publisher_goes_from_registration_to_deprecation(way: Way) {
     publisher.press("#steps a[href^='/agents/']").await;
     publisher.press("#versions a[href*='/diff?']").await;
     visitor
-        .wait_for_texts(&["What changed in Echo", "Does rent"])
+        .wait_for_texts(&["What changed in Echo", "Echo is good at rent"])
         .await;
     let approved = approve_as(&registry, "carl", "Better than before.").await;
     assert_eq!(approved.id, change.id);
@@ -360,7 +360,7 @@ async fn a_publisher_goes_from_registration_to_deprecation(way: Way) {
     publisher.send("#act button").await;
     visitor.find("#deprecated").await;
     visitor
-        .wait_for_texts(&["Deprecated", "Use the other one.", "Does rent"])
+        .wait_for_texts(&["Deprecated", "Use the other one.", "Echo is good at rent"])
         .await;
     let most = CostLimit {
         clicks: 14,
