@@ -5,6 +5,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::support::api::RegistryClient;
+use crate::support::polling::eventually;
 use crate::support::program::{
     FinishedProgram, Program, allow_model, join_lines, registry_command,
 };
@@ -108,7 +109,7 @@ async fn a_question_is_answered_by_its_meaning() {
     let (_, url) = line.split_once(" --registry ").unwrap();
     let (url, _) = url.split_once(' ').unwrap();
     let api = RegistryClient::new(url);
-    api.wait_for_vectors("all-MiniLM-L6-v2", 4).await;
+    api.wait_for_vectors("all-MiniLM-L6-v2", 6).await;
 
     let finished = typed(&line).await;
     assert_eq!(finished.status.code(), Some(0), "{line}: {finished:#?}");
@@ -146,4 +147,36 @@ async fn the_printed_token_is_the_admins() {
     assert_eq!(lines, [status_line, StatusLine::Stopped], "{finished:#?}");
     assert_eq!(finished.stdout.len(), 2, "{finished:#?}");
     assert_eq!(leftovers(&folder), Vec::<String>::new());
+}
+
+/// What was killed while it was being made is not taken for a demonstration; a complete one starts again.
+#[tokio::test]
+async fn a_killed_demonstration_is_not_complete() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let with_data = || {
+        let mut command = demo(&folder);
+        command.env("A2A_REGISTRY_BOOTSTRAP_TOKEN", ADMIN_TOKEN);
+        command.arg("--data-dir").arg(&data);
+        command
+    };
+    let unfinished = data.join("demo-unfinished");
+    let killed = Program::start(with_data());
+    eventually("the content is being made", || async {
+        unfinished.exists().then_some(())
+    })
+    .await;
+    killed.kill().await;
+    let again = Program::run(with_data()).await;
+    assert_eq!(again.status.code(), Some(2), "{again:#?}");
+    let said = join_lines(&again.stderr);
+    assert!(said.contains("ended before it was complete"), "{said}");
+
+    std::fs::remove_dir_all(&data).unwrap();
+    for _ in 0..2 {
+        let demo = Program::start(with_data());
+        demo.wait_for_line("admin token: ").await;
+        assert!(!unfinished.exists());
+        assert_eq!(demo.terminate().await.status.code(), Some(0));
+    }
 }

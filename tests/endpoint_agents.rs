@@ -6,6 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::support::free_port;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::polling::eventually;
 use crate::support::program::join_lines;
@@ -188,6 +189,13 @@ async fn other_servers_get_the_right_word() {
     for (path, reply, expected) in [
         ("/agent", OriginReply::json(NOT_FOUND), "answers"),
         ("/login", login, "needs_credentials"),
+        ("/forbidden", OriginReply::status(403), "needs_credentials"),
+        ("/method", OriginReply::status(405), "unclear"),
+        (
+            "/large",
+            OriginReply::json(vec![b' '; 100 << 20]),
+            "unclear",
+        ),
         ("/site", OriginReply::html("<!doctype html>"), "not_a2a"),
         ("/nothing", OriginReply::status(404), "unclear"),
         (
@@ -229,6 +237,21 @@ async fn other_servers_get_the_right_word() {
             .any(|value| value["value"] == "answers" && value["count"] == 1),
         "{values:?}"
     );
+}
+
+#[tokio::test]
+async fn a_dead_host_does_not_answer() {
+    let registry = checking_registry().await;
+    let dead = format!("127.0.0.1:{}", free_port());
+    vouch(&registry, &dead).await;
+    let (id, _origin) = publish_with_endpoint(&registry, &format!("http://{dead}/rpc")).await;
+    let view = wait_for_check(&registry, &id).await;
+    assert_eq!(view["state"], "does_not_answer", "{view:#}");
+    let reason = view["details"]["reason"].as_str().unwrap();
+    assert!(!reason.is_empty());
+    // The user's machine sees the same.
+    let checked = registry.run_admin_command(&["check", &id]).await;
+    assert_eq!(checked.status.code(), Some(1), "{checked:#?}");
 }
 
 #[tokio::test]

@@ -1,7 +1,11 @@
-//! Endpoint checks in the registry, on both databases: what permits them, leases, sharing, history, and outages.
+//! Endpoint checks in the registry, on both databases: what permits and limits them, leases, sharing, history,
+//! outages, and what shows their results.
 
+use a2a_crawler::dns::{TxtLookup, TxtRecords};
 use a2a_registry_api::search_query::SearchQuery;
-use a2a_registry_api::{NewEndpointVouch, NewOwnerVouch, Vouch};
+use a2a_registry_api::{NewEndpointVouch, NewOwnerVouch, NewToken, Vouch};
+use a2a_registry_core::accounts::authentication::authenticate_token;
+use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::config::{AllowPorts, CheckEndpoints, Config};
 use a2a_registry_core::domains::actions::vouch_for_domain;
 use a2a_registry_core::domains::endpoint_permission::{
@@ -9,19 +13,24 @@ use a2a_registry_core::domains::endpoint_permission::{
 };
 use a2a_registry_core::domains::owner_vouch::vouch_for_domain_owner;
 use a2a_registry_core::endpoints::assignment::{
-    advance_endpoint_assignments, clear_endpoint_assignments,
+    MAX_ADDRESSES_PER_HOST, MAX_HOSTS_PER_SITE, advance_endpoint_assignments,
+    clear_endpoint_assignments,
 };
 use a2a_registry_core::endpoints::check::{
     HostCheckProgress, check_leased_host, end_host_lease, lease_due_endpoint_host,
 };
+use a2a_registry_core::endpoints::views::agent_endpoint;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::role::Role;
+use a2a_registry_store::Executor as _;
 use a2a_registry_store::endpoint_checks::{
-    ENDPOINT_HISTORY_DAYS, NewEndpointCheck, endpoint_checks_by_ids, endpoint_day_count,
-    endpoint_days,
+    ENDPOINT_HISTORY_DAYS, NewEndpointCheck, endpoint_checks_by_ids, endpoint_days,
 };
+use a2a_registry_store::entity::endpoint_day;
 use a2a_registry_store::events::events_after;
+use sea_orm::{ConnectionTrait as _, EntityTrait as _, PaginatorTrait as _};
 use serde_json::json;
 use time::Duration;
 
@@ -37,9 +46,14 @@ both_databases!(
     of_two_processes_one_checks_a_host,
     an_address_that_becomes_due_while_a_lease_ends_is_checked,
     a_host_that_asks_for_a_week_is_left_alone_for_a_week,
+    two_hosts_of_a_network_are_asked_at_a_time,
+    a_host_and_a_domain_have_bounds,
     history_ends_after_ninety_days,
     nothing_is_recorded_while_the_breaker_is_open,
     an_event_is_written_only_when_the_word_changes,
+    a_host_that_opted_out_is_not_asked,
+    of_equal_hits_the_one_that_answers_comes_first,
+    only_owners_curators_and_auditors_see_the_details,
     a_policy_follows_the_word,
     checks_that_are_turned_off_leave_no_result
 );
@@ -315,6 +329,7 @@ async fn an_address_that_becomes_due_while_a_lease_ends_is_checked(url: &str) {
     let new = NewEndpointCheck {
         key: "of another agent".into(),
         origin: leased.host.origin.clone(),
+        site: leased.host.site.clone(),
         form: "json_rpc_1".into(),
         url: server.url("/other"),
         tenant: None,
@@ -350,6 +365,119 @@ async fn a_host_that_asks_for_a_week_is_left_alone_for_a_week(url: &str) {
     assert_eq!(server.requests_to("/rpc").len(), 2);
 }
 
+/// Permits checks of the endpoints on the host of this URL.
+async fn vouch_for_url(registry: &InProcessRegistry, url: &str) {
+    let view = registry.register_card_url(url).await;
+    let new = NewEndpointVouch {
+        reason: "a test".into(),
+    };
+    vouch_for_endpoints(&registry.app, &registry.admin, &view.domain, &new)
+        .await
+        .unwrap();
+}
+
+/// Hosts that no check has reached yet count in the blocks to which their names lead.
+async fn two_hosts_of_a_network_are_asked_at_a_time(url: &str) {
+    let registry = InProcessRegistry::with_config(url, |config| {
+        permit_loopback(config);
+        config.crawler.allow_networks = Vec::new();
+    })
+    .await;
+    for number in 1..=3_u8 {
+        let host = format!("h{number}.agents-test.com");
+        // The guard rejects this address, so that nothing is sent.
+        let address = [198, 51, 100, number];
+        registry.resolver.set(&host, [address.into()]);
+        vouch_for_url(&registry, &format!("http://{host}:9000/card.json")).await;
+        let cards = format!("cards{number}.agents-test.com");
+        publish(&registry, &cards, &format!("http://{host}:9000/rpc")).await;
+    }
+    assign(&registry).await;
+    let app = &registry.app;
+    let mut asked = Vec::new();
+    while let Some(leased) = lease_due_endpoint_host(app).await.unwrap() {
+        let mut progress = HostCheckProgress::default();
+        check_leased_host(app, &leased, &mut progress)
+            .await
+            .unwrap();
+        let id = leased.checks[0].id;
+        let rows = endpoint_checks_by_ids(&registry.store, &[id]).await;
+        if rows.unwrap()[0].reason.is_some() {
+            asked.push((leased.host, progress));
+        } else {
+            end_host_lease(app, &leased.host, progress).await.unwrap();
+        }
+    }
+    assert_eq!(asked.len(), 2);
+    for number in 1..=3 {
+        let cards = format!("cards{number}.agents-test.com");
+        assert_eq!(state(&registry, &cards).await, EndpointState::NotChecked);
+    }
+    for (host, progress) in asked {
+        end_host_lease(app, &host, progress).await.unwrap();
+    }
+    // They count for a second more.
+    assert!(lease_due_endpoint_host(app).await.unwrap().is_none());
+    registry.advance(Duration::seconds(2));
+    let third = lease_due_endpoint_host(app).await.unwrap().unwrap();
+    assert_eq!(third.host.network.as_deref(), Some("198.51.100.0/24"));
+}
+
+async fn a_host_and_a_domain_have_bounds(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    let endpoint = server.url("/rpc");
+    let origin = endpoint.strip_suffix("/rpc").unwrap();
+    let fill = async |count: u64, into: &str| {
+        let statement = format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) \
+             INSERT INTO {into} FROM n"
+        );
+        let connection = registry.store.connection();
+        let done = connection.execute_unprepared(&statement).await;
+        assert_eq!(done.unwrap().rows_affected(), count);
+    };
+    let addresses = format!(
+        "endpoint_checks (key, origin, form, url, due_at, state) SELECT 'k' || i, '{origin}', 'json_rpc_1', \
+         '{origin}/' || i, 9000000000000000, 'not_checked'"
+    );
+    fill(MAX_ADDRESSES_PER_HOST - 1, &addresses).await;
+    let other = server.url("/other");
+    for (domain, url) in [
+        ("one.agents-test.com", &endpoint),
+        ("two.agents-test.com", &other),
+        ("three.agents-test.com", &endpoint),
+    ] {
+        publish(&registry, domain, url).await;
+        assign(&registry).await;
+    }
+    let has_check = async |domain: &str| {
+        let agent = registry.agent(domain).await;
+        agent.endpoint_check_id.is_some()
+    };
+    assert!(has_check("one.agents-test.com").await);
+    assert!(!has_check("two.agents-test.com").await);
+    // It has the address of the first one.
+    assert!(has_check("three.agents-test.com").await);
+
+    let hosts = "endpoint_hosts (origin, site, not_before, created_at) \
+                 SELECT 'https://h' || i || '.agents-test.com', 'agents-test.com', 0, 0";
+    fill(MAX_HOSTS_PER_SITE - 1, hosts).await;
+    for domain in ["four.agents-test.com", "five.agents-test.com"] {
+        vouch_for_url(&registry, &format!("http://{domain}:9000/card.json")).await;
+        publish(&registry, domain, &format!("http://{domain}:9000/rpc")).await;
+        assign(&registry).await;
+    }
+    assert!(has_check("four.agents-test.com").await);
+    assert!(!has_check("five.agents-test.com").await);
+}
+
+async fn count_days(registry: &InProcessRegistry) -> u64 {
+    let days = endpoint_day::Entity::find().count(registry.store.connection());
+    days.await.unwrap()
+}
+
 async fn history_ends_after_ninety_days(url: &str) {
     let registry = checking_registry(url).await;
     let server = answering_server();
@@ -371,8 +499,7 @@ async fn history_ends_after_ninety_days(url: &str) {
     }
     write.commit().await.unwrap();
     let kept = u64::from(ENDPOINT_HISTORY_DAYS.unsigned_abs());
-    let count = endpoint_day_count(&registry.store, id).await.unwrap();
-    assert_eq!(count, kept);
+    assert_eq!(count_days(&registry).await, kept);
     let write = registry.app.store.begin_write().await.unwrap();
     let next = first + ENDPOINT_HISTORY_DAYS;
     write.record_endpoint_check(&row, next).await.unwrap();
@@ -380,8 +507,7 @@ async fn history_ends_after_ninety_days(url: &str) {
     let days = endpoint_days(&registry.store, id).await.unwrap();
     assert_eq!(days.len() as u64, kept);
     assert_eq!((days[0].day, days[89].day), (next, first + 1));
-    let count = endpoint_day_count(&registry.store, id).await.unwrap();
-    assert_eq!(count, kept);
+    assert_eq!(count_days(&registry).await, kept);
 }
 
 async fn nothing_is_recorded_while_the_breaker_is_open(url: &str) {
@@ -439,6 +565,98 @@ async fn an_event_is_written_only_when_the_word_changes(url: &str) {
     assert_eq!(third.endpoint, EndpointState::DoesNotAnswer);
     assert_eq!(third.endpoint_answered_at, second.endpoint_answered_at);
     registry.assert_index_matches_database().await;
+}
+
+/// The record counts on hosts of endpoints too, which need not be the domain of any agent.
+async fn a_host_that_opted_out_is_not_asked(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    let (host, port) = ("endpoint.agents-test.com", server.address().port());
+    registry.resolver.set(host, [[127, 0, 0, 1].into()]);
+    vouch_for_url(&registry, &format!("http://{host}:{port}/card.json")).await;
+    publish(&registry, CARD_HOST, &format!("http://{host}:{port}/rpc")).await;
+    let name = format!("_a2a-registry.{host}");
+    let mut records = TxtRecords::default();
+    records.push(["127.0.0.1:8080; policy=none"]);
+    registry
+        .resolver
+        .set_texts(&name, TxtLookup::Records(records));
+    assert_eq!(make_due_checks(&registry).await, 1);
+    assert!(server.requests_to("/rpc").is_empty());
+    assert_eq!(state(&registry, CARD_HOST).await, EndpointState::NotChecked);
+    let id = registry.agent(CARD_HOST).await.endpoint_check_id.unwrap();
+    let rows = endpoint_checks_by_ids(&registry.store, &[id])
+        .await
+        .unwrap();
+    let reason = rows[0].reason.as_deref().unwrap_or_default();
+    assert!(reason.contains("opted out"), "{reason}");
+
+    registry.resolver.set_texts(&name, TxtLookup::Absent);
+    registry.advance(Duration::days(2));
+    assert_eq!(make_due_checks(&registry).await, 1);
+    assert_eq!(state(&registry, CARD_HOST).await, EndpointState::Answers);
+}
+
+async fn of_equal_hits_the_one_that_answers_comes_first(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    let (one, two) = ("one.agents-test.com", "two.agents-test.com");
+    publish(&registry, one, &server.url("/one")).await;
+    publish(&registry, two, &server.url("/two")).await;
+    let dead = || OriginReply::status(502);
+    let alive = || OriginReply::json(NOT_FOUND);
+    let query = SearchQuery {
+        q: Some("whether answers".into()),
+        ..SearchQuery::default()
+    };
+    for (replies, first) in [((alive(), dead()), one), ((dead(), alive()), two)] {
+        server.set_reply("/one", replies.0);
+        server.set_reply("/two", replies.1);
+        registry.advance(Duration::days(2));
+        make_due_checks(&registry).await;
+        registry.catch_up().await;
+        let found = registry.search_all(&registry.admin, &query).await.agents;
+        assert_eq!(found.len(), 2);
+        let expected = registry.agent(first).await.id;
+        assert_eq!(found[0].summary.id, expected, "{found:#?}");
+    }
+}
+
+async fn only_owners_curators_and_auditors_see_the_details(url: &str) {
+    let registry = checking_registry(url).await;
+    let server = answering_server();
+    vouch(&registry, &server).await;
+    publish(&registry, CARD_HOST, &server.url("/rpc")).await;
+    make_due_checks(&registry).await;
+    let id = registry.agent(CARD_HOST).await.id.to_string();
+    for (role, sees_details) in [
+        (None, false),
+        (Some(Role::Reader), false),
+        (Some(Role::Publisher), false),
+        (Some(Role::Curator), true),
+        (Some(Role::Auditor), true),
+        (Some(Role::Admin), true),
+    ] {
+        let caller = match role {
+            None => Caller::default(),
+            Some(role) => {
+                let new = NewToken {
+                    account: format!("a-{role}"),
+                    role: Some(role),
+                    name: "a test".into(),
+                    ..NewToken::default()
+                };
+                let made = token_create(&registry.app, &registry.admin, &new);
+                let secret = made.await.unwrap().secret;
+                authenticate_token(&registry.app, &secret).await.unwrap()
+            }
+        };
+        let view = agent_endpoint(&registry.app, &caller, &id).await.unwrap();
+        assert_eq!(view.summary.state, EndpointState::Answers, "{role:?}");
+        assert!(view.summary.checked_on.is_some(), "{role:?}");
+        assert_eq!(view.details.is_some(), sees_details, "{role:?}");
+    }
 }
 
 /// A policy that permits agents that answer permits one from the check on that says so, and no longer than that.

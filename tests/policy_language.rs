@@ -10,9 +10,10 @@ use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::policies::policy_cases::policies_test;
 use a2a_registry_core::policies::policy_job::run_policy_job_once;
 use a2a_registry_core::policies::sets::{PolicySetQuery, policies_put, policies_show};
+use a2a_registry_core::policy_sets::age_progress::AgeProgress;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_domain::role::Role;
-use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_domain::timestamp::{MINUTE, SECOND, Timestamp};
 use a2a_registry_store::Executor as _;
 use sea_orm::ConnectionTrait as _;
 use serde::Deserialize;
@@ -32,6 +33,7 @@ both_databases!(
     cases_have_dates_and_not_too_many,
     an_agent_is_hidden_when_its_day_comes_and_found_once_it_is_seen,
     replicas_hide_an_agent_alike_when_its_day_comes,
+    a_search_for_ages_is_taken_over_only_when_nobody_is_at_it,
     a_new_set_counts_the_ages_of_policies_that_it_keeps,
     a_policy_begins_and_ends_by_the_clock,
     a_freeze_holds_what_comes_and_releases_it,
@@ -305,6 +307,39 @@ async fn replicas_hide_an_agent_alike_when_its_day_comes(url: &str) {
         }
         registry.advance(Duration::minutes(1));
     }
+}
+
+/// However long a search takes, another process leaves it to the one that writes its events.
+async fn a_search_for_ages_is_taken_over_only_when_nobody_is_at_it(url: &str) {
+    let registry = InProcessRegistry::new(url).await;
+    let card = card_bytes("Seldom", "seen");
+    let agent = registry.register_approved_card("seldom.agents-test.com", &card);
+    let agent = agent.await.id;
+    put_policies(&registry, &[("open", OPEN), NOT_SEEN]).await;
+    follow(&registry).await;
+    registry.advance(Duration::days(8));
+    let begun = AgeProgress {
+        as_of: registry.app.now(),
+        worked_at: registry.app.now(),
+        ..AgeProgress::load(&registry.store).await.unwrap()
+    };
+    // Another process has begun, and wrote an event half a minute ago.
+    for worked_at in [begun.as_of, begun.as_of.plus_micros(10 * MINUTE)] {
+        let write = registry.store.begin_write().await.unwrap();
+        let other = AgeProgress { worked_at, ..begun };
+        other.store(&write).await.unwrap();
+        write.commit().await.unwrap();
+        registry.advance(Duration::microseconds(
+            worked_at.0 - registry.app.now().0 + 30 * SECOND,
+        ));
+        run_policy_job_once(&registry.app, || false).await.unwrap();
+        assert_eq!(AgeProgress::load(&registry.store).await.unwrap(), other);
+    }
+    registry.advance(Duration::seconds(30));
+    follow(&registry).await;
+    let finished = AgeProgress::load(&registry.store).await.unwrap();
+    assert_eq!(finished, AgeProgress::finished(begun.as_of));
+    assert!(!is_found(&registry, agent).await);
 }
 
 /// A new set counts ages to its making, so agents that reach one by then have no event: a policy that it keeps must

@@ -27,6 +27,7 @@ mod m0015_policy_work;
 mod m0016_access_decisions;
 mod m0017_hooks;
 mod m0018_agent_moments;
+mod m0019_endpoint_limits;
 mod new_table;
 
 pub use compatible_migration::CompatibleMigration;
@@ -103,6 +104,10 @@ impl MigratorTrait for Migrator {
             }),
             Box::new(CompatibleMigration {
                 migration: Box::new(m0018_agent_moments::AgentMomentsMigration),
+                min_version: "0.1.0",
+            }),
+            Box::new(CompatibleMigration {
+                migration: Box::new(m0019_endpoint_limits::EndpointLimitsMigration),
                 min_version: "0.1.0",
             }),
         ]

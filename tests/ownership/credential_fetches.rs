@@ -1,5 +1,7 @@
 //! Fetches with credentials, over TLS: what an origin gets, and what an attacker with the database does not.
 
+use std::path::PathBuf;
+
 use a2a_crawler::VisitOutcome;
 use a2a_registry_api::{NewOwnerVouch, Recrawl, Registration};
 use a2a_registry_core::config::AllowPorts;
@@ -32,7 +34,9 @@ const CATALOG: &str = "/.well-known/ard.json";
 both_databases!(
     agents_read_with_a_credential_start_as_internal,
     the_cards_of_a_catalog_are_read_with_its_credential,
+    a_hostile_redirect_gets_no_credential,
     a_stolen_database_opens_nothing,
+    no_process_starts_with_a_key_that_opens_nothing,
     swapped_rows_and_changed_origins_send_nothing
 );
 
@@ -40,6 +44,7 @@ both_databases!(
 struct SiteSetup {
     ownership: OwnershipSetup,
     acme: Caller,
+    authority: Authority,
     origin: Origin,
     /// `host:port` of the site.
     host: String,
@@ -79,6 +84,7 @@ impl SiteSetup {
         Self {
             ownership,
             acme,
+            authority,
             origin,
             host: format!("{DOMAIN}:{port}"),
             _front: front,
@@ -172,10 +178,11 @@ impl SiteSetup {
     }
 
     /// Replaces the process by one with another key file.
-    async fn restart_with_key(self, key: &std::path::Path) -> Self {
+    async fn restart_with_key(self, key: Option<PathBuf>) -> Self {
         let Self {
             ownership,
             acme,
+            authority,
             origin,
             host,
             _front,
@@ -185,12 +192,13 @@ impl SiteSetup {
         let OwnershipSetup { registry, names } = ownership;
         drop(names);
         let configure = |config: &mut a2a_registry_core::config::Config| {
-            config.secrets.key_file = Some(key.to_owned());
+            config.secrets.key_file = key;
         };
         let registry = registry.restart(configure).await;
         Self {
             ownership: OwnershipSetup::with_registry(registry),
             acme,
+            authority,
             origin,
             host,
             _front,
@@ -257,6 +265,40 @@ async fn the_cards_of_a_catalog_are_read_with_its_credential(url: &str) {
     assert_eq!(agent.visibility, Visibility::Internal);
 }
 
+/// Neither another port of the same host, whose card is read without it, nor plain http, nor another site.
+async fn a_hostile_redirect_gets_no_credential(url: &str) {
+    let setup = SiteSetup::new(url).await;
+    let (hostile, plain) = (Origin::start(), Origin::start());
+    hostile.set_reply(TWO, card("Elsewhere"));
+    plain.set_reply(TWO, card("Plain"));
+    let front = TlsFront::bind(
+        ([127, 0, 0, 1], 0).into(),
+        setup.authority.identity(DOMAIN),
+        &hostile,
+    )
+    .await
+    .unwrap();
+    let port = front.url("").rsplit_once(':').unwrap().1.to_owned();
+    setup.register(&setup.url(ONE)).await;
+    setup.vouch().await;
+    setup.set_bearer(&setup.url(ONE)).await;
+    let plain_port = plain.address().port();
+    for target in [
+        format!("https://{DOMAIN}:{port}{TWO}"),
+        format!("http://{DOMAIN}:{plain_port}{TWO}"),
+        plain.url(TWO),
+        format!("https://elsewhere.example.org{TWO}"),
+    ] {
+        setup.origin.set_reply(ONE, OriginReply::redirect(&target));
+        setup.visit().await;
+    }
+    assert_eq!(setup.requests(ONE), (4, 0));
+    assert!(!hostile.requests_to(TWO).is_empty());
+    for received in [hostile.requests_to(TWO), plain.requests_to(TWO)].concat() {
+        assert!(!format!("{received:?}").contains("hush"), "{received:?}");
+    }
+}
+
 async fn a_stolen_database_opens_nothing(url: &str) {
     let setup = SiteSetup::new(url).await;
     setup.origin.set_reply(ONE, card("Protected"));
@@ -266,12 +308,9 @@ async fn a_stolen_database_opens_nothing(url: &str) {
     let rows = source_credentials_after(&setup.registry().store, 0, 10).await;
     assert!(!format!("{rows:?}").contains("hush"), "{rows:?}");
 
-    // The thief's registry has a key too, which is another one.
-    let folder = TempDir::new().unwrap();
-    let other_key = folder.path().join("other.key");
-    std::fs::write(&other_key, format!("{}CAg=\n", "CAgI".repeat(10))).unwrap();
-    let (own_key, stolen) = (setup._key.path().to_owned(), setup);
-    let thief = stolen.restart_with_key(&other_key).await;
+    // The thief's registry without a key starts, and sends nothing.
+    let own_key = setup._key.path().to_owned();
+    let thief = setup.restart_with_key(None).await;
     thief.visit().await;
     assert_eq!(thief.requests(ONE), (0, 0), "nothing is fetched without it");
     let app = &thief.registry().app;
@@ -280,9 +319,28 @@ async fn a_stolen_database_opens_nothing(url: &str) {
     assert_eq!(attempt.outcome, "forbidden");
     assert!(attempt.detail.contains("no key"), "{attempt:?}");
 
-    let owner = thief.restart_with_key(&own_key).await;
+    let owner = thief.restart_with_key(Some(own_key)).await;
     owner.visit().await;
     assert_eq!(owner.requests(ONE), (1, 0));
+}
+
+/// Otherwise every source would fail until somebody reads why, and new secrets would be sealed with the wrong key.
+async fn no_process_starts_with_a_key_that_opens_nothing(url: &str) {
+    let setup = SiteSetup::new(url).await;
+    setup.register(&setup.url(ONE)).await;
+    setup.vouch().await;
+    setup.set_bearer(&setup.url(ONE)).await;
+    let folder = TempDir::new().unwrap();
+    let other_key = folder.path().join("other.key");
+    std::fs::write(&other_key, format!("{}CAg=\n", "CAgI".repeat(10))).unwrap();
+    let registry = setup.ownership.registry;
+    let refusal = registry
+        .start_refusal(|config| config.secrets.key_file = Some(other_key))
+        .await;
+    for words in ["secrets.key_file", "other.key", "put the earlier file back"] {
+        assert!(refusal.contains(words), "{refusal}");
+    }
+    assert_eq!(refusal.lines().count(), 1, "{refusal}");
 }
 
 async fn swapped_rows_and_changed_origins_send_nothing(url: &str) {

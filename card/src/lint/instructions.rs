@@ -56,6 +56,23 @@ const ATTACK_NAMES: [&str; 8] = [
     "인젝션",
 ];
 
+/// Marks that begin a quotation, each with those that end it.
+const QUOTES: [(char, &[char]); 10] = [
+    ('"', &['"']),
+    ('\'', &['\'']),
+    ('`', &['`']),
+    ('“', &['”']),
+    ('„', &['“', '”']),
+    ('‘', &['’']),
+    ('«', &['»']),
+    ('‹', &['›']),
+    ('「', &['」']),
+    ('『', &['』']),
+];
+
+/// Maximum number of characters of a quotation after the words that address a model.
+const MAX_QUOTED_CHARS: usize = 200;
+
 /// A text that addresses a model: what it does, and the words that show it.
 struct Instruction {
     reason: &'static str,
@@ -344,7 +361,7 @@ fn find_sequence_range(
             };
             if index < last {
                 beginnings[index] = Some((start, hit.end));
-            } else if !(is_quoted(text, start) && **names_attack) {
+            } else if !(is_quoted(text, &(start..hit.end)) && **names_attack) {
                 return Some(start..hit.end);
             }
         }
@@ -373,10 +390,29 @@ fn is_within_gap(between: &str, max_gap: usize) -> bool {
     true
 }
 
-fn is_quoted(text: &str, start: usize) -> bool {
-    let quotes = ['"', '\'', '`', '“', '„', '«', '「', '『', '‘', '‹'];
-    text.get(..start)
-        .is_some_and(|before| before.ends_with(quotes))
+/// Whether a quotation begins right before this range, and ends soon after it.
+fn is_quoted(text: &str, range: &Range<usize>) -> bool {
+    let before = text.get(..range.start).unwrap_or_default();
+    let quotes = QUOTES.iter().find(|(open, _)| before.ends_with(*open));
+    let Some((_, closing)) = quotes else {
+        return false;
+    };
+    let within = text.get(range.clone()).unwrap_or_default();
+    let after = text.get(range.end..).unwrap_or_default();
+    !has_closing_quote(within.chars(), closing)
+        && has_closing_quote(after.chars().take(MAX_QUOTED_CHARS), closing)
+}
+
+/// Whether one of these marks ends a word; between letters it is an apostrophe.
+fn has_closing_quote(characters: impl Iterator<Item = char>, closing: &[char]) -> bool {
+    let mut characters = characters.peekable();
+    while let Some(character) = characters.next() {
+        let ends_word = characters.peek().is_none_or(|next| !next.is_alphanumeric());
+        if ends_word && closing.contains(&character) {
+            return true;
+        }
+    }
+    false
 }
 
 fn names_attack(text: &str) -> bool {

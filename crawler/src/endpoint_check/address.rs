@@ -2,10 +2,11 @@
 
 use a2a_card::{AgentCard, Interface, named_enum};
 use serde_json::json;
-use url::Url;
+use url::{Host, Url};
 
 use super::ABSENT_TASK_ID;
 use crate::fetch::EndpointRequest;
+use crate::guard::SsrfGuard;
 
 named_enum! {
     /// The form in which an agent is asked: a protocol binding of one generation of the protocol. The first one that a
@@ -113,6 +114,14 @@ impl EndpointAddress {
     /// Scheme, host and port, without the scheme's default port.
     pub fn origin(&self) -> String {
         self.url.origin().ascii_serialization()
+    }
+
+    /// The registrable domain of the host, or the host itself if it has none.
+    pub fn site(&self) -> &str {
+        match self.url.host() {
+            Some(Host::Domain(name)) => SsrfGuard::registrable_domain(name),
+            _ => self.url.host_str().unwrap_or_default(),
+        }
     }
 
     pub(crate) fn request(&self) -> EndpointRequest {

@@ -1,8 +1,9 @@
 //! Classifies the response to a request for a task that does not exist.
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
+use crate::fetch::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use serde_json::Value;
 
+use super::EndpointVerdict::{Answers, DoesNotAnswer, NeedsCredentials, NotA2a, Unclear};
 use super::{ABSENT_TASK_ID, EndpointForm, EndpointVerdict};
 use crate::foreign_text::{MAX_DETAIL, sanitize_text};
 
@@ -18,111 +19,123 @@ const A2A_DOMAIN: &str = "a2a-protocol.org";
 /// Reason of the A2A error for a task that does not exist (1.0 section 5.4).
 const TASK_NOT_FOUND: &str = "TASK_NOT_FOUND";
 
+const ANSWERS_WITH_TASK: &str = "The agent answers with a task.";
+
 /// The verdict on a response, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Classification {
-    /// The verdict in one word.
-    pub verdict: EndpointVerdict,
+pub(super) struct Classification {
+    pub(super) verdict: EndpointVerdict,
     /// One sentence on it.
-    pub reason: String,
+    pub(super) reason: String,
     /// Authentication scheme that the server named.
-    pub auth_scheme: Option<String>,
-}
-
-impl Classification {
-    fn new(verdict: EndpointVerdict, reason: &str) -> Self {
-        Self {
-            verdict,
-            reason: sanitize_text(reason, MAX_DETAIL),
-            auth_scheme: None,
-        }
-    }
-
-    fn needs_credentials(reason: &str, auth_scheme: Option<String>) -> Self {
-        Self {
-            auth_scheme,
-            ..Self::new(EndpointVerdict::NeedsCredentials, reason)
-        }
-    }
+    pub(super) auth_scheme: Option<String>,
 }
 
 /// Classifies a response. `headers` include the trailers of a gRPC response.
-pub fn classify_response(
+pub(super) fn classify_response(
     form: EndpointForm,
     status: u16,
     headers: &HeaderMap,
     body: &[u8],
 ) -> Classification {
+    let (verdict, reason) = judge_response(form, status, headers, body);
+    let auth_scheme = match verdict {
+        NeedsCredentials if wants_client_certificate(status, body) => {
+            Some(CLIENT_CERTIFICATE_SCHEME.to_owned())
+        }
+        NeedsCredentials => named_scheme(headers),
+        _ => None,
+    };
+    Classification {
+        verdict,
+        reason: sanitize_text(&reason, MAX_DETAIL),
+        auth_scheme,
+    }
+}
+
+fn judge_response(
+    form: EndpointForm,
+    status: u16,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> (EndpointVerdict, String) {
     if matches!(status, 401 | 403) {
         let reason = format!("The server wants credentials (status {status}).");
-        return Classification::needs_credentials(&reason, named_scheme(headers));
+        return (NeedsCredentials, reason);
     }
-    if matches!(status, 400 | 495 | 496) && contains_text(body, "SSL certificate") {
-        return Classification::needs_credentials(
-            "The server wants a client certificate.",
-            Some(CLIENT_CERTIFICATE_SCHEME.to_owned()),
+    if wants_client_certificate(status, body) {
+        return (
+            NeedsCredentials,
+            "The server wants a client certificate.".into(),
         );
     }
     if form.is_grpc() {
-        return classify_grpc(status, headers);
+        return judge_grpc(status, headers);
     }
     let document: Option<Value> = serde_json::from_slice(body).ok();
     if has_mcp_signs(headers, document.as_ref()) {
-        return Classification::new(
-            EndpointVerdict::NotA2a,
-            "The server speaks the Model Context Protocol.",
+        return (
+            NotA2a,
+            "The server speaks the Model Context Protocol.".into(),
         );
     }
-    let by_document = document.as_ref().and_then(|document| {
-        if form.is_json_rpc() {
-            classify_json_rpc(document)
-        } else {
-            classify_http_json(status, document)
-        }
-    });
-    by_document.unwrap_or_else(|| classify_status(form, status, headers, body))
+    let by_document = document
+        .as_ref()
+        .and_then(|document| match form.is_json_rpc() {
+            true => judge_json_rpc(document),
+            false => judge_http_json(status, document),
+        });
+    by_document.unwrap_or_else(|| judge_status(form, status, headers, body))
 }
 
-/// Classifies a JSON-RPC response; `None` for any other document.
-fn classify_json_rpc(document: &Value) -> Option<Classification> {
-    if document.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+/// Whether a proxy in front of the agent says so.
+fn wants_client_certificate(status: u16, body: &[u8]) -> bool {
+    let text = b"SSL certificate";
+    let mut windows = body.windows(text.len());
+    matches!(status, 400 | 495 | 496) && windows.any(|window| window == text)
+}
+
+/// Judges a JSON-RPC response; `None` for any other document.
+fn judge_json_rpc(document: &Value) -> Option<(EndpointVerdict, String)> {
+    if text_member(document, "jsonrpc") != Some("2.0") {
         return None;
     }
     if document.get("result").is_some_and(is_task) {
-        return Some(Classification::new(
-            EndpointVerdict::Answers,
-            "The agent answers with a task.",
-        ));
+        return Some((Answers, ANSWERS_WITH_TASK.into()));
     }
     let Some(error) = document.get("error").filter(|error| error.is_object()) else {
-        return Some(Classification::new(
-            EndpointVerdict::NotA2a,
-            "The server speaks JSON-RPC, and answers with something that is no task.",
-        ));
+        let reason = "The server speaks JSON-RPC, and answers with something that is no task.";
+        return Some((NotA2a, reason.into()));
     };
     let code = error.get("code").and_then(Value::as_i64);
     let code_text = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
     let message = error_text(error);
-    // The JavaScript SDK of 0.3 reports a missing task as an internal error; whoever names the task has read the method.
+    // The JavaScript SDK of 0.3 reports a missing task as an internal error; who names the task has read the method.
     let names_task = message.contains(ABSENT_TASK_ID);
-    if code.is_some_and(is_a2a_error_code) || has_a2a_details(error) || names_task {
-        let reason = format!("The agent answers with an A2A error: {message} ({code_text}).");
-        return Some(Classification::new(EndpointVerdict::Answers, &reason));
-    }
-    let reason = format!(
-        "The server speaks JSON-RPC, and its error is not one of A2A: {message} ({code_text})."
-    );
-    Some(Classification::new(EndpointVerdict::Unclear, &reason))
+    Some(
+        match code.is_some_and(is_a2a_error_code) || has_a2a_details(error) || names_task {
+            true => (
+                Answers,
+                format!("The agent answers with an A2A error: {message} ({code_text})."),
+            ),
+            false => (
+                Unclear,
+                format!(
+                    "The server speaks JSON-RPC, and its error is not one of A2A: {message} ({code_text})."
+                ),
+            ),
+        },
+    )
 }
 
-/// Classifies a JSON document over HTTP+JSON; `None` if the status decides.
-fn classify_http_json(status: u16, document: &Value) -> Option<Classification> {
+/// Judges a JSON document over HTTP+JSON; `None` if the status decides.
+fn judge_http_json(status: u16, document: &Value) -> Option<(EndpointVerdict, String)> {
     if (200..300).contains(&status) {
         return Some(match is_task(document) {
-            true => Classification::new(EndpointVerdict::Answers, "The agent answers with a task."),
-            false => Classification::new(
-                EndpointVerdict::NotA2a,
-                "The server answers with a document that is no task.",
+            true => (Answers, ANSWERS_WITH_TASK.into()),
+            false => (
+                NotA2a,
+                "The server answers with a document that is no task.".into(),
             ),
         });
     }
@@ -131,109 +144,77 @@ fn classify_http_json(status: u16, document: &Value) -> Option<Classification> {
     let code = error.get("code").and_then(Value::as_i64);
     let is_a2a = code.is_some_and(is_a2a_error_code)
         || has_a2a_details(error)
-        || (status == 404 && names_missing_task(error));
-    let reason = format!(
-        "The agent answers with an A2A error: {} (status {status}).",
-        error_text(error)
-    );
-    is_a2a.then(|| Classification::new(EndpointVerdict::Answers, &reason))
+        // The JavaScript SDK of 0.3 reports a missing task as an internal error.
+        || ((status == 404 || code == Some(-32603)) && names_missing_task(error));
+    let text = error_text(error);
+    let reason = format!("The agent answers with an A2A error: {text} (status {status}).");
+    is_a2a.then_some((Answers, reason))
 }
 
-/// Classifies a response without a document that decides.
-fn classify_status(
+/// Judges a response without a document that decides.
+fn judge_status(
     form: EndpointForm,
     status: u16,
     headers: &HeaderMap,
     body: &[u8],
-) -> Classification {
+) -> (EndpointVerdict, String) {
     match status {
-        200..300 if is_html(headers, body) => Classification::new(
-            EndpointVerdict::NotA2a,
-            "The server answers with a web page.",
-        ),
+        200..300 if is_html(headers, body) => {
+            (NotA2a, "The server answers with a web page.".into())
+        }
         200..300 => {
-            let reason = format!(
-                "The server answers, and not in the form of A2A over {}.",
-                form.binding()
-            );
-            Classification::new(EndpointVerdict::NotA2a, &reason)
+            let binding = form.binding();
+            let reason = format!("The server answers, and not in the form of A2A over {binding}.");
+            (NotA2a, reason)
         }
         300..400 => {
-            let reason = format!(
-                "The server answers with a redirect (status {status}), which is not followed."
-            );
-            Classification::new(EndpointVerdict::Unclear, &reason)
+            let what = format!("a redirect (status {status}), which is not followed");
+            (Unclear, format!("The server answers with {what}."))
         }
         // Of a proxy whose server does not respond.
         502..=504 | 520..=530 => {
             let reason = format!("A proxy has no answer of the agent (status {status}).");
-            Classification::new(EndpointVerdict::DoesNotAnswer, &reason)
+            (DoesNotAnswer, reason)
         }
         _ => {
-            let reason =
-                format!("The server answers with status {status}, and with no error of A2A.");
-            Classification::new(EndpointVerdict::Unclear, &reason)
+            let what = format!("status {status}, and with no error of A2A");
+            (Unclear, format!("The server answers with {what}."))
         }
     }
 }
 
-/// Classifies a gRPC response by its status (1.0 section 10.4).
-fn classify_grpc(status: u16, headers: &HeaderMap) -> Classification {
+/// Judges a gRPC response by its status (1.0 section 10.4).
+fn judge_grpc(status: u16, headers: &HeaderMap) -> (EndpointVerdict, String) {
     let is_grpc = header_text(headers, CONTENT_TYPE.as_str())
         .is_some_and(|media_type| media_type.starts_with("application/grpc"));
     if !is_grpc {
         return match status {
-            415 => Classification::new(EndpointVerdict::NotA2a, "The server does not speak gRPC."),
-            _ => classify_status(EndpointForm::GrpcV1, status, headers, b""),
+            415 => (NotA2a, "The server does not speak gRPC.".into()),
+            _ => judge_status(EndpointForm::GrpcV1, status, headers, b""),
         };
     }
     let code: Option<u32> = header_text(headers, "grpc-status").and_then(|code| code.parse().ok());
     let message = header_text(headers, "grpc-message").unwrap_or_default();
-    let with_message = |text: &str| format!("{text}: {message}");
-    let (verdict, reason) = match code {
-        Some(0) => (
-            EndpointVerdict::Answers,
-            "The agent answers with a task.".to_owned(),
-        ),
-        Some(5) => (
-            EndpointVerdict::Answers,
-            with_message("The agent answers NOT_FOUND"),
-        ),
+    let (verdict, what) = match code {
+        Some(0) => return (Answers, ANSWERS_WITH_TASK.into()),
+        Some(12) => {
+            let reason = "The server speaks gRPC, and does not have the A2A service.";
+            return (NotA2a, reason.into());
+        }
+        None => return (Unclear, "The gRPC response has no status.".into()),
+        Some(5) => (Answers, "The agent answers NOT_FOUND"),
         // The service knows the method: a server without it answers UNIMPLEMENTED.
-        Some(3 | 9) => (
-            EndpointVerdict::Answers,
-            with_message("The agent answers with an error of the method"),
-        ),
-        Some(7) => {
-            let reason = with_message("The server answers PERMISSION_DENIED");
-            return Classification::needs_credentials(&reason, named_scheme(headers));
+        Some(3 | 9) => (Answers, "The agent answers with an error of the method"),
+        Some(7) => (NeedsCredentials, "The server answers PERMISSION_DENIED"),
+        Some(16) => (NeedsCredentials, "The server answers UNAUTHENTICATED"),
+        Some(4) => (DoesNotAnswer, "The server answers DEADLINE_EXCEEDED"),
+        Some(14) => (DoesNotAnswer, "The server answers UNAVAILABLE"),
+        Some(code) => {
+            let reason = format!("The server answers with gRPC status {code}: {message}");
+            return (Unclear, reason);
         }
-        Some(16) => {
-            let reason = with_message("The server answers UNAUTHENTICATED");
-            return Classification::needs_credentials(&reason, named_scheme(headers));
-        }
-        Some(12) => (
-            EndpointVerdict::NotA2a,
-            "The server speaks gRPC, and does not have the A2A service.".to_owned(),
-        ),
-        Some(4) => (
-            EndpointVerdict::DoesNotAnswer,
-            with_message("The server answers DEADLINE_EXCEEDED"),
-        ),
-        Some(14) => (
-            EndpointVerdict::DoesNotAnswer,
-            with_message("The server answers UNAVAILABLE"),
-        ),
-        Some(code) => (
-            EndpointVerdict::Unclear,
-            with_message(&format!("The server answers with gRPC status {code}")),
-        ),
-        None => (
-            EndpointVerdict::Unclear,
-            "The gRPC response has no status.".to_owned(),
-        ),
     };
-    Classification::new(verdict, &reason)
+    (verdict, format!("{what}: {message}"))
 }
 
 /// Whether a value is a task in the form of any version: alone, or as the member of a response.
@@ -321,11 +302,6 @@ fn named_scheme(headers: &HeaderMap) -> Option<String> {
     Some(scheme).filter(|scheme| !scheme.is_empty())
 }
 
-fn contains_text(body: &[u8], text: &str) -> bool {
-    body.windows(text.len())
-        .any(|window| window == text.as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -333,7 +309,6 @@ mod tests {
     use reqwest::header::{HeaderName, HeaderValue};
 
     use super::EndpointForm::{GrpcV1, HttpJsonV0, HttpJsonV1, JsonRpcV0, JsonRpcV1};
-    use super::EndpointVerdict::{Answers, DoesNotAnswer, NeedsCredentials, NotA2a, Unclear};
     use super::*;
 
     fn headers(lines: &str) -> HeaderMap {

@@ -14,10 +14,10 @@ use a2a_card::named_enum;
 use time::OffsetDateTime;
 
 use crate::AttemptOutcome;
-use crate::fetch::{FetchError, Fetcher, parse_retry_after};
+use crate::fetch::{FetchError, Fetcher, HttpResponse, parse_retry_after};
 
 pub use address::{EndpointAddress, EndpointForm};
-pub use classification::{Classification, classify_response};
+use classification::classify_response;
 
 pub use crate::fetch::MAX_ENDPOINT_RESPONSE_BYTES;
 
@@ -65,43 +65,60 @@ pub struct EndpointCheck {
     pub is_local_failure: bool,
 }
 
+impl EndpointCheck {
+    /// A check for which no request was sent, for this reason.
+    pub fn not_sent(at: OffsetDateTime, reason: &str) -> Self {
+        Self {
+            started_at: at,
+            elapsed: Duration::ZERO,
+            verdict: EndpointVerdict::NotChecked,
+            reason: reason.to_owned(),
+            auth_scheme: None,
+            status: None,
+            address: None,
+            retry_after: None,
+            is_local_failure: false,
+        }
+    }
+}
+
 impl Fetcher {
     /// Asks the agent at an address for a task that does not exist. Redirects are not followed.
     pub async fn check_endpoint(&self, address: &EndpointAddress) -> EndpointCheck {
         let record = self.send_endpoint_request(&address.request()).await;
-        let (started_at, elapsed) = (record.started_at, record.elapsed);
+        let unanswered = EndpointCheck {
+            elapsed: record.elapsed,
+            ..EndpointCheck::not_sent(record.started_at, "")
+        };
         match record.result {
             Ok(response) => {
-                let classified = classify_response(
-                    address.form,
-                    response.status,
-                    &response.headers,
-                    &response.body,
-                );
+                let HttpResponse {
+                    status,
+                    headers,
+                    body,
+                    ..
+                } = &response;
+                let classified = classify_response(address.form, *status, headers, body);
                 EndpointCheck {
-                    started_at,
-                    elapsed,
                     verdict: classified.verdict,
                     reason: classified.reason,
                     auth_scheme: classified.auth_scheme,
-                    status: Some(response.status),
+                    status: Some(*status),
                     address: response.address,
-                    retry_after: parse_retry_after(&response.headers, started_at),
-                    is_local_failure: false,
+                    retry_after: parse_retry_after(headers, record.started_at),
+                    ..unanswered
                 }
             }
             Err(error) => {
                 let (verdict, auth_scheme) = classify_failure(&error);
                 EndpointCheck {
-                    started_at,
-                    elapsed,
                     verdict,
                     reason: error.detail,
                     auth_scheme,
                     status: error.status,
                     address: error.address,
-                    retry_after: None,
                     is_local_failure: error.is_local_failure,
+                    ..unanswered
                 }
             }
         }

@@ -20,61 +20,20 @@ pub const MAX_CREDENTIAL_BYTES: usize = 4096;
 
 /// Header fields that the fetcher, HTTP itself or proxies set. A credential under such a name could choose the host,
 /// the path or the client that the server believes in, or change how the message is framed.
+#[rustfmt::skip]
 const REFUSED_NAMES: [&str; 39] = [
-    "accept",
-    "accept-charset",
-    "accept-encoding",
-    "accept-language",
-    "baggage",
-    "cache-control",
-    "cf-connecting-ip",
-    "client-ip",
-    "connection",
-    "cookie",
-    "cookie2",
-    "date",
-    "early-data",
-    "expect",
-    "fastly-client-ip",
-    "from",
-    "host",
-    "http2-settings",
-    "keep-alive",
-    "max-forwards",
-    "origin",
-    "pragma",
-    "priority",
-    "range",
-    "referer",
-    "set-cookie",
-    "te",
-    "traceparent",
-    "tracestate",
-    "trailer",
-    "transfer-encoding",
-    "true-client-ip",
-    "upgrade",
-    "user-agent",
-    "via",
-    "warning",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "x-real-ip",
+    "accept", "accept-charset", "accept-encoding", "accept-language", "baggage", "cache-control",
+    "cf-connecting-ip", "client-ip", "connection", "cookie", "cookie2", "date", "early-data", "expect",
+    "fastly-client-ip", "from", "host", "http2-settings", "keep-alive", "max-forwards", "origin", "pragma",
+    "priority", "range", "referer", "set-cookie", "te", "traceparent", "tracestate", "trailer",
+    "transfer-encoding", "true-client-ip", "upgrade", "user-agent", "via", "warning", "x-client-ip",
+    "x-cluster-client-ip", "x-real-ip",
 ];
 /// Beginnings of such names.
+#[rustfmt::skip]
 const REFUSED_PREFIXES: [&str; 12] = [
-    "access-control-",
-    "content-",
-    "forwarded",
-    "if-",
-    "proxy-",
-    "sec-",
-    "x-envoy-",
-    "x-forwarded",
-    "x-host",
-    "x-http-method",
-    "x-original-",
-    "x-rewrite-",
+    "access-control-", "content-", "forwarded", "if-", "proxy-", "sec-", "x-envoy-", "x-forwarded", "x-host",
+    "x-http-method", "x-original-", "x-rewrite-",
 ];
 
 /// Why a credential is not accepted. No message repeats a part of it.
@@ -145,7 +104,7 @@ pub struct SourceCredential {
 
 #[derive(Clone)]
 enum CredentialSecret {
-    Header(CredentialHeader),
+    Header(HeaderName, HeaderValue),
     /// Access tokens are obtained by the client credentials grant (RFC 6749 section 4.4).
     Client {
         token_url: Url,
@@ -173,11 +132,8 @@ impl SourceCredential {
     /// A bearer token (RFC 6750 section 2.1) for the source at this URL.
     pub fn bearer(key: i64, source: &Url, token: &str) -> Result<Self, InvalidCredential> {
         let token = BearerToken::new(token).map_err(|_| InvalidCredential::Token)?;
-        Self::new(
-            key,
-            source,
-            CredentialSecret::Header(CredentialHeader::bearer(&token)),
-        )
+        let value = token.header_value().clone();
+        Self::new(key, source, CredentialSecret::Header(AUTHORIZATION, value))
     }
 
     /// A user name and a password (RFC 7617) for the source at this URL.
@@ -194,8 +150,8 @@ impl SourceCredential {
             return Err(InvalidCredential::Password);
         }
         let pair = BASE64.encode(format!("{user_name}:{password}").as_bytes());
-        let header = CredentialHeader::new(AUTHORIZATION, &format!("Basic {pair}"))?;
-        Self::new(key, source, CredentialSecret::Header(header))
+        let value = sensitive_header_value(&format!("Basic {pair}"))?;
+        Self::new(key, source, CredentialSecret::Header(AUTHORIZATION, value))
     }
 
     /// A header field for the source at this URL, under a name that nothing else sets.
@@ -211,8 +167,8 @@ impl SourceCredential {
         if !is_printable || !has_length || value.trim() != value {
             return Err(InvalidCredential::HeaderValue);
         }
-        let header = CredentialHeader::new(name, value)?;
-        Self::new(key, source, CredentialSecret::Header(header))
+        let value = sensitive_header_value(value)?;
+        Self::new(key, source, CredentialSecret::Header(name, value))
     }
 
     /// A client that gets access tokens for the source at this URL. `token_hosts` are the hosts, lower-case, whose
@@ -306,33 +262,19 @@ fn is_text_without_controls(text: &str) -> bool {
     (1..=MAX_CREDENTIAL_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-/// A header field with a credential. Neither `Debug` nor the logs of the HTTP libraries show its value.
-#[derive(Clone)]
-pub(super) struct CredentialHeader {
-    name: HeaderName,
-    value: HeaderValue,
-}
-
-impl CredentialHeader {
-    fn new(name: HeaderName, value: &str) -> Result<Self, InvalidCredential> {
-        let mut value = HeaderValue::from_str(value).map_err(|_| InvalidCredential::HeaderValue)?;
-        value.set_sensitive(true);
-        Ok(Self { name, value })
-    }
-
-    pub(super) fn bearer(token: &BearerToken) -> Self {
-        Self {
-            name: AUTHORIZATION,
-            value: token.header_value().clone(),
-        }
-    }
+/// The value of a header field, which neither `Debug` nor the logs of the HTTP libraries show.
+fn sensitive_header_value(text: &str) -> Result<HeaderValue, InvalidCredential> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| InvalidCredential::HeaderValue)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// A header field that a fetcher adds to its requests to one origin.
 #[derive(Clone)]
 pub(super) struct AttachedCredential {
     source: Url,
-    header: CredentialHeader,
+    name: HeaderName,
+    value: HeaderValue,
 }
 
 impl AttachedCredential {
@@ -341,7 +283,7 @@ impl AttachedCredential {
     }
 
     pub(super) fn add_to(&self, request: RequestBuilder) -> RequestBuilder {
-        request.header(self.header.name.clone(), self.header.value.clone())
+        request.header(self.name.clone(), self.value.clone())
     }
 }
 
@@ -362,14 +304,15 @@ impl Fetcher {
         credential: &SourceCredential,
         rules: &KeySetRules<'_>,
     ) -> SourceOutcome {
-        let header = match self.credential_header(credential).await {
+        let (name, value) = match self.credential_header(credential).await {
             Ok(header) => header,
             Err(reason) => return self.unfetched_outcome(task, reason),
         };
         let fetcher = Self {
             credential: Some(AttachedCredential {
                 source: credential.source.clone(),
-                header,
+                name,
+                value,
             }),
             ..self.clone()
         };
@@ -391,9 +334,9 @@ impl Fetcher {
     async fn credential_header(
         &self,
         credential: &SourceCredential,
-    ) -> Result<CredentialHeader, &'static str> {
+    ) -> Result<(HeaderName, HeaderValue), &'static str> {
         match &credential.secret {
-            CredentialSecret::Header(header) => Ok(header.clone()),
+            CredentialSecret::Header(name, value) => Ok((name.clone(), value.clone())),
             CredentialSecret::Unusable(reason) => Err(*reason),
             CredentialSecret::Client {
                 token_url,
@@ -402,14 +345,14 @@ impl Fetcher {
             } => {
                 let now = self.clock.monotonic();
                 if let Some(token) = self.access_tokens.find(credential.key, now) {
-                    return Ok(CredentialHeader::bearer(&token));
+                    return Ok((AUTHORIZATION, token.header_value().clone()));
                 }
                 let scope = scope.as_deref();
                 let issued = self.request_access_token(token_url, secret, scope).await;
                 let issued = issued.ok_or(NO_TOKEN)?;
-                let header = CredentialHeader::bearer(&issued.token);
+                let value = issued.token.header_value().clone();
                 self.access_tokens.insert(credential.key, issued, now);
-                Ok(header)
+                Ok((AUTHORIZATION, value))
             }
         }
     }
@@ -449,8 +392,8 @@ mod tests {
     fn header(name: &str, value: &str) -> Result<String, InvalidCredential> {
         SourceCredential::header(1, &url(SOURCE), name, value).map(|credential| {
             match credential.secret {
-                CredentialSecret::Header(header) => {
-                    format!("{}: {}", header.name, header.value.to_str().unwrap())
+                CredentialSecret::Header(name, value) => {
+                    format!("{name}: {}", value.to_str().unwrap())
                 }
                 _ => String::new(),
             }
@@ -557,13 +500,14 @@ mod tests {
         let found = SourceCredential::bearer(1, &url("http://a.example.com/"), "hush-7").err();
         assert_eq!(found, Some(InvalidCredential::NotHttps));
         let credential = SourceCredential::bearer(1, &url(SOURCE), "hush-7").unwrap();
-        let CredentialSecret::Header(header) = &credential.secret else {
+        let CredentialSecret::Header(name, value) = &credential.secret else {
             panic!("a token is a header field");
         };
-        assert!(header.value.is_sensitive());
+        assert!(value.is_sensitive());
         let attached = AttachedCredential {
             source: credential.source.clone(),
-            header: header.clone(),
+            name: name.clone(),
+            value: value.clone(),
         };
         for (target, expected) in [
             ("https://a.example.com/other", true),

@@ -183,6 +183,7 @@ async fn present_content(
     if !content.agents.is_empty() {
         progress.set_message("setting collection and policies");
         set_collection_and_policies(maker.url, &token).await?;
+        maker.finish()?;
     }
     progress.finish_and_clear();
     console.print_result(&content_json(maker.url, &token, &content), || {

@@ -242,26 +242,29 @@ async fn check_secrets_key(config: &Config) -> Option<DoctorCheck> {
         Ok(found) => found,
         Err(error) => return check(CheckStatus::Fail, error.to_string()),
     };
-    let (all, unopened) = (found.credentials, found.unopened);
+    let (all, unopened) = (found.sealed, found.unopened);
     match (found.has_key, all) {
         (false, 0) => None,
         (true, 0) => check(
             CheckStatus::Ok,
-            "is valid; no source has a credential".into(),
+            "is valid; nothing is sealed with it".into(),
         ),
         (true, _) if unopened == 0 => check(
             CheckStatus::Ok,
-            format!("opens all {all} credentials of sources"),
+            format!("opens all {all} credentials of sources and hooks"),
         ),
         (true, _) => check(
             CheckStatus::Fail,
             format!(
-                "does not open {unopened} of {all} credentials of sources; put the right file back, or set them again"
+                "does not open {unopened} of {all} credentials of sources and hooks; put the right file back, or set \
+                 them again"
             ),
         ),
         (false, _) => check(
             CheckStatus::Fail,
-            format!("is missing, and {all} credentials of sources need it; put the file back"),
+            format!(
+                "is missing, and {all} credentials of sources and hooks need it; put the file back"
+            ),
         ),
     }
 }

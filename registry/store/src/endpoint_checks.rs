@@ -1,40 +1,31 @@
 //! Endpoint checks: the checked addresses, their results with a history of 90 days, and what is permitted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 
 use a2a_registry_domain::endpoint::EndpointState;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Condition, Expr, OnConflict};
-use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::accounts::{unset_id, without_id};
-use super::bulk_rows::lock_for_update;
+use super::bulk_rows::{lock_for_update, pad_keys};
 use super::entity::queries::{page_after, rows_where_in};
 use super::entity::{
     agent, domain, endpoint_check, endpoint_day, endpoint_host, endpoint_permission,
 };
-use super::settings::lock_setting;
 use super::{Executor, StoreError, WriteTransaction};
 
 /// Days for which the results of an address are kept.
 pub const ENDPOINT_HISTORY_DAYS: i32 = 90;
-
-/// The setting with the position of the scan that assigns all agents their addresses; empty at its beginning.
-pub const ENDPOINT_SCAN_SETTING: &str = "endpoint_checks_scan";
-
-/// Begins the position of a scan that another one follows.
-pub const REPEATED_SCAN_PREFIX: &str = "again ";
-/// Begins the time at which the last scan ended.
-pub const ENDED_SCAN_PREFIX: &str = "ended ";
 
 /// An address to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEndpointCheck {
     pub key: String,
     pub origin: String,
+    /// The registrable domain of the host.
+    pub site: String,
     pub form: String,
     pub url: String,
     pub tenant: Option<String>,
@@ -96,12 +87,40 @@ pub async fn endpoint_days(
         .await?)
 }
 
-/// The number of days with a result of an address, for tests of the bound.
-pub async fn endpoint_day_count(db: &impl Executor, check: i64) -> Result<u64, StoreError> {
-    Ok(endpoint_day::Entity::find()
-        .filter(endpoint_day::Column::CheckId.eq(check))
-        .count(db.connection())
-        .await?)
+/// The number of stored addresses on each of these hosts; a host has none if it is missing.
+pub async fn address_counts_by_host(
+    db: &impl Executor,
+    origins: &[String],
+) -> Result<HashMap<String, u64>, StoreError> {
+    counts_by_value::<endpoint_check::Entity>(db, endpoint_check::Column::Origin, origins).await
+}
+
+/// The number of hosts with stored addresses on each of these sites.
+pub async fn host_counts_by_site(
+    db: &impl Executor,
+    sites: &[String],
+) -> Result<HashMap<String, u64>, StoreError> {
+    counts_by_value::<endpoint_host::Entity>(db, endpoint_host::Column::Site, sites).await
+}
+
+async fn counts_by_value<E: EntityTrait>(
+    db: &impl Executor,
+    column: E::Column,
+    values: &[String],
+) -> Result<HashMap<String, u64>, StoreError> {
+    let counts: Vec<(String, i64)> = E::find()
+        .select_only()
+        .column(column)
+        .column_as(column.count(), "rows")
+        .filter(column.is_in(pad_keys(values)))
+        .group_by(column)
+        .into_tuple()
+        .all(db.connection())
+        .await?;
+    let counts = counts.into_iter();
+    Ok(counts
+        .map(|(value, count)| (value, count.unsigned_abs()))
+        .collect())
 }
 
 /// What was said about checks of these domains, by domain.
@@ -112,6 +131,17 @@ pub async fn endpoint_permissions_by_domain(
     let query = endpoint_permission::Entity::find();
     let rows = rows_where_in(db, query, endpoint_permission::Column::DomainId, domains).await?;
     Ok(rows.into_iter().map(|row| (row.domain_id, row)).collect())
+}
+
+/// What was said about checks of a domain.
+pub async fn endpoint_permission(
+    db: &impl Executor,
+    domain: i64,
+) -> Result<endpoint_permission::Model, StoreError> {
+    let stored = endpoint_permission::Entity::find_by_id(domain)
+        .one(db.connection())
+        .await?;
+    Ok(stored.unwrap_or_else(|| endpoint_permission::Model::new_permission(domain)))
 }
 
 /// The permissions with a vouch, in force or not.
@@ -140,9 +170,13 @@ impl WriteTransaction {
         new_checks: &[NewEndpointCheck],
         now: i64,
     ) -> Result<(), StoreError> {
-        let hosts: BTreeSet<&str> = new_checks.iter().map(|new| new.origin.as_str()).collect();
-        let rows = hosts.iter().map(|origin| endpoint_host::Model {
+        let hosts = new_checks
+            .iter()
+            .map(|new| (new.origin.as_str(), new.site.as_str()));
+        let hosts: BTreeMap<&str, &str> = hosts.collect();
+        let rows = hosts.iter().map(|(origin, site)| endpoint_host::Model {
             origin: (*origin).to_owned(),
+            site: (*site).to_owned(),
             due_at: Some(now),
             not_before: now,
             lease: None,
@@ -181,7 +215,7 @@ impl WriteTransaction {
             })
         });
         self.insert_rows(rows, Some(conflict)).await?;
-        for origin in hosts {
+        for origin in hosts.into_keys() {
             self.make_endpoint_host_due(origin, now).await?;
         }
         Ok(())
@@ -320,7 +354,7 @@ impl WriteTransaction {
         self.delete_unused_endpoint_checks(&checks).await
     }
 
-    /// Stores what was said about checks of a domain.
+    /// Stores what was said about checks of a domain, and requests a scan: agents of others may name the host, too.
     pub async fn set_endpoint_permission(
         &self,
         row: endpoint_permission::Model,
@@ -336,34 +370,21 @@ impl WriteTransaction {
             ])
             .to_owned();
         self.insert_rows([row.into_active_model()], Some(conflict))
-            .await
+            .await?;
+        self.request_endpoint_scan().await
     }
 
-    /// Ends the vouch for the endpoints of a domain; returns whether there was one.
-    pub async fn end_endpoint_vouch(&self, domain: i64) -> Result<bool, StoreError> {
-        let mut stored = endpoint_permissions_by_domain(self, &[domain]).await?;
-        let vouched = stored.remove(&domain);
-        let Some(row) = vouched.filter(|row| row.vouched_generation.is_some()) else {
+    /// Ends the vouch for the endpoints of a domain in this generation; returns whether there was one.
+    pub async fn end_endpoint_vouch(&self, row: &domain::Model) -> Result<bool, StoreError> {
+        let permission = endpoint_permission(self, row.id).await?;
+        if permission.vouched_generation != Some(row.generation) {
             return Ok(false);
-        };
+        }
         let ended = endpoint_permission::Model {
-            checks_off: row.checks_off,
-            ..endpoint_permission::Model::new_permission(domain)
+            checks_off: permission.checks_off,
+            ..endpoint_permission::Model::new_permission(row.id)
         };
         self.set_endpoint_permission(ended).await?;
         Ok(true)
-    }
-
-    /// Lets all agents be assigned their addresses again, because what is permitted has changed. A scan that is under
-    /// way goes on, and another one follows it: requests that keep coming would otherwise keep it from its end.
-    pub async fn request_endpoint_scan(&self) -> Result<(), StoreError> {
-        let position = lock_setting(self, ENDPOINT_SCAN_SETTING).await?;
-        let position = position.unwrap_or_default();
-        let next = match position.as_str() {
-            ended if ended.starts_with(ENDED_SCAN_PREFIX) => String::new(),
-            again if again.is_empty() || again.starts_with(REPEATED_SCAN_PREFIX) => return Ok(()),
-            after => format!("{REPEATED_SCAN_PREFIX}{after}"),
-        };
-        self.set_setting(ENDPOINT_SCAN_SETTING, &next).await
     }
 }

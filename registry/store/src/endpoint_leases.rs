@@ -1,8 +1,8 @@
 //! Leases of hosts whose endpoints are checked. One process at a time asks a host, and one request at a time.
 
-use a2a_registry_domain::timestamp::DAY;
-use sea_orm::ActiveValue::Set;
-use sea_orm::sea_query::{Condition, LockBehavior, LockType};
+use a2a_registry_domain::timestamp::{DAY, SECOND};
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::sea_query::{Condition, Expr, LockBehavior, LockType};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
 use super::bulk_rows::lock_for_update;
@@ -13,12 +13,27 @@ use super::{Executor, Store, StoreError, WriteTransaction};
 /// Maximum number of checks of a host under one lease, as of the sources in a visit.
 pub const MAX_CHECKS_PER_LEASE: u64 = 8;
 
+/// How long a host that was asked still counts in its address block: a block with many hosts is asked at most twice a
+/// second, however fast it answers.
+const NETWORK_PAUSE: i64 = SECOND;
+
 #[derive(Debug, Clone, Copy)]
 pub struct EndpointLeaseRequest {
     pub now: i64,
     /// When the lease expires, microseconds.
     pub leased_until: i64,
     pub lease: i64,
+}
+
+/// What the end of a lease leaves behind.
+#[derive(Debug, Clone)]
+pub struct EndpointLeaseEnd {
+    /// The earliest time of the next check of the host.
+    pub not_before: i64,
+    /// When the host was asked last, so that its address block pauses; `None` if it was not, or has no limit.
+    pub asked_at: Option<i64>,
+    /// The address block from which the host answered, if it has a limit.
+    pub network: Option<String>,
 }
 
 /// A leased host with its due checks.
@@ -74,12 +89,44 @@ impl Store {
         write.commit().await?;
         Ok(Some(LeasedEndpointHost { host, checks }))
     }
+
+    /// Stores the address block of a leased host before it is asked. Takes the lease back and returns `false` if as
+    /// many hosts of the block are asked or visited as are allowed.
+    pub async fn claim_endpoint_network(
+        &self,
+        leased: &endpoint_host::Model,
+        network: &str,
+        now: i64,
+    ) -> Result<bool, StoreError> {
+        let write = self.begin_write().await?;
+        lock_for_update(&write, pace::Entity::find_by_id(PACE_ROW_ID))
+            .one(write.connection())
+            .await?;
+        let full_networks = write.full_endpoint_networks(now).await?;
+        let is_free = full_networks.iter().all(|full| full != network);
+        let rows = endpoint_host::Entity::update_many()
+            .set(endpoint_host::ActiveModel {
+                network: Set(Some(network.to_owned())),
+                lease: Set(leased.lease.filter(|_| is_free)),
+                leased_until: Set(leased.leased_until.filter(|_| is_free)),
+                ..Default::default()
+            })
+            .filter(endpoint_host::Column::Origin.eq(leased.origin.as_str()))
+            .filter(endpoint_host::Column::Lease.eq(leased.lease));
+        write.update_rows(rows).await?;
+        write.commit().await?;
+        Ok(is_free)
+    }
 }
 
 impl WriteTransaction {
-    /// The address blocks with as many visits and checks under way as are allowed.
+    /// The address blocks with as many visits and checks under way, or just made, as are allowed.
     async fn full_endpoint_networks(&self, now: i64) -> Result<Vec<String>, StoreError> {
-        let busy = self.visit_counts_by_network(now).await?;
+        let mut busy = self.visit_counts_by_network(now).await?;
+        let pausing = endpoint_host::Column::Lease.is_null();
+        for network in self.endpoint_networks_until(now, pausing).await? {
+            *busy.entry(network).or_default() += 1;
+        }
         Ok(busy
             .into_iter()
             .filter(|(_, visits)| *visits >= MAX_VISITS_PER_NETWORK)
@@ -87,21 +134,38 @@ impl WriteTransaction {
             .collect())
     }
 
-    /// Ends the lease of a host, which is not asked before `not_before`. Does nothing if the lease is no longer held.
+    /// The address block of each host that meets a condition and is leased, or pauses, beyond `now`.
+    pub(super) async fn endpoint_networks_until(
+        &self,
+        now: i64,
+        condition: Expr,
+    ) -> Result<Vec<String>, StoreError> {
+        Ok(endpoint_host::Entity::find()
+            .select_only()
+            .column(endpoint_host::Column::Network)
+            .filter(endpoint_host::Column::LeasedUntil.gte(now))
+            .filter(endpoint_host::Column::Network.is_not_null())
+            .filter(condition)
+            .into_tuple()
+            .all(self.connection())
+            .await?)
+    }
+
+    /// Ends the lease of a host. Does nothing if the lease is no longer held.
     pub async fn end_endpoint_lease(
         &self,
         leased: &endpoint_host::Model,
-        not_before: i64,
-        network: Option<String>,
+        end: EndpointLeaseEnd,
     ) -> Result<(), StoreError> {
         self.lock_endpoint_host(&leased.origin).await?;
         let due_at = self.first_endpoint_due_at(&leased.origin).await?;
+        let pause_end = end.asked_at.map(|at| at.saturating_add(NETWORK_PAUSE));
         let rows = endpoint_host::Entity::update_many()
             .set(endpoint_host::ActiveModel {
                 lease: Set(None),
-                leased_until: Set(None),
-                not_before: Set(not_before),
-                network: Set(network),
+                leased_until: Set(pause_end),
+                not_before: Set(end.not_before),
+                network: end.network.map_or(NotSet, |network| Set(Some(network))),
                 due_at: Set(due_at),
                 ..Default::default()
             })

@@ -24,6 +24,7 @@ pub mod domains;
 pub mod dry_runs;
 pub mod endpoint_checks;
 pub mod endpoint_leases;
+pub mod endpoint_scans;
 pub mod entity;
 pub mod erasure;
 mod error;

@@ -1,7 +1,7 @@
 //! Credentials of sources, sealed by the callers.
 
 use sea_orm::sea_query::Query;
-use sea_orm::{ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use super::accounts::{unset_id, without_id};
 use super::entity::queries::rows_where_in;
@@ -14,12 +14,6 @@ pub async fn source_credentials_by_domain(
 ) -> Result<Vec<source_credential::Model>, StoreError> {
     let query = source_credential::Entity::find().order_by_asc(source_credential::Column::Id);
     rows_where_in(db, query, source_credential::Column::DomainId, domains).await
-}
-
-pub async fn source_credential_count(db: &impl Executor) -> Result<u64, StoreError> {
-    Ok(source_credential::Entity::find()
-        .count(db.connection())
-        .await?)
 }
 
 /// A page of all credentials, by their ids after `after`.

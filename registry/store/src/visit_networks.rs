@@ -94,15 +94,8 @@ impl WriteTransaction {
             .into_iter()
             .map(|(network, visits)| (network, u32::try_from(visits).unwrap_or(u32::MAX)))
             .collect();
-        let endpoints: Vec<String> = endpoint_host::Entity::find()
-            .select_only()
-            .column(endpoint_host::Column::Network)
-            .filter(endpoint_host::Column::LeasedUntil.gte(now))
-            .filter(endpoint_host::Column::Network.is_not_null())
-            .into_tuple()
-            .all(self.connection())
-            .await?;
-        for network in endpoints {
+        let asked = endpoint_host::Column::Lease.is_not_null();
+        for network in self.endpoint_networks_until(now, asked).await? {
             *counts.entry(network).or_default() += 1;
         }
         Ok(counts)

@@ -1,6 +1,7 @@
 //! What a demonstration shows: accounts of every role, and agents in the states that they can have, made by the
 //! ordinary API as people would make them.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use a2a_card::{ProtectedHeader, SigningKey, sign_card};
@@ -24,6 +25,8 @@ use crate::client::Client;
 use crate::client_error::not_found_as_none;
 use crate::command_error::CommandError;
 
+/// File in the data folder while the content is being made.
+const UNFINISHED_FILE: &str = "demo-unfinished";
 /// Time limit for one agent to reach its state.
 const STATE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between two polls.
@@ -132,6 +135,14 @@ impl ContentMaker<'_> {
         admin_token: &str,
         report: impl Fn(&str),
     ) -> Result<DemoContent, CommandError> {
+        let unfinished = self.unfinished_path();
+        if unfinished.exists() {
+            let folder = unfinished.parent().unwrap_or(&unfinished).display();
+            return Err(CommandError::new(format!(
+                "the demonstration in the data folder {folder} ended before it was complete; remove that folder, or \
+                 omit --data-dir"
+            )));
+        }
         report("creating accounts");
         let admin = Client::new(self.url, Some(admin_token), None)?;
         let accounts = self.create_accounts(&admin, admin_token).await?;
@@ -147,6 +158,7 @@ impl ContentMaker<'_> {
         let mut agents = Vec::new();
         let earlier = not_found_as_none(clients.admin.domain(PROVED_HOST).await)?;
         if earlier.is_none() {
+            std::fs::write(&unfinished, "").map_err(|error| file_error(&unfinished, &error))?;
             self.serve_cards()?;
             report("registering agents, and deciding about them");
             let placed = PLACEMENTS
@@ -155,6 +167,17 @@ impl ContentMaker<'_> {
             agents = try_join_all(placed).await?;
         }
         Ok(DemoContent { accounts, agents })
+    }
+
+    /// Marks the content as complete: a later start in the same data folder does not make it again.
+    pub fn finish(&self) -> Result<(), CommandError> {
+        let unfinished = self.unfinished_path();
+        std::fs::remove_file(&unfinished).map_err(|error| file_error(&unfinished, &error))
+    }
+
+    fn unfinished_path(&self) -> PathBuf {
+        let config = self.context.config();
+        config.store.data_dir.join(UNFINISHED_FILE)
     }
 
     async fn create_accounts(
@@ -342,6 +365,10 @@ impl ContentMaker<'_> {
             false => wait_for_review(clients, &domain.domain, id).await,
         }
     }
+}
+
+fn file_error(path: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::new(format!("{} is not writable: {error}", path.display()))
 }
 
 async fn vouch_for_endpoints(clients: &Clients, domain: &str) -> Result<(), CommandError> {

@@ -42,14 +42,7 @@ pub async fn authenticate_token(context: &AppContext, secret: &str) -> Result<Ca
     if !account.is_account_active() {
         return Err(token_error(CredentialRefusal::DisabledAccount));
     }
-    if account_suspended_since(context, &account).is_some() {
-        return Err(AppError::unauthenticated(format!(
-            "This token is suspended: the identity provider of its account has not confirmed the account for {} days. \
-             Sign in with the identity provider to make the token valid again.",
-            context.config().identity.max_absence
-        ))
-        .with_refusal(CredentialRefusal::SuspendedToken));
-    }
+    require_unsuspended_account(context, &account)?;
     record_token_use(context, &token, now);
     let roles = account.account_roles()?;
     let credential = Credential::Token(token.id);
@@ -86,6 +79,19 @@ pub fn account_suspended_since(
     let valid_at = Timestamp(account.claims_valid_at?);
     let end = context.config().identity.absence_end(valid_at)?;
     (end <= context.now()).then_some(end)
+}
+
+/// Rejects the tokens of a suspended account, and what was made with them.
+pub fn require_unsuspended_account(context: &AppContext, account: &account::Model) -> Result<()> {
+    if account_suspended_since(context, account).is_none() {
+        return Ok(());
+    }
+    Err(AppError::unauthenticated(format!(
+        "This token is suspended: the identity provider of its account has not confirmed the account for {} days. \
+         Sign in with the identity provider to make the token valid again.",
+        context.config().identity.max_absence
+    ))
+    .with_refusal(CredentialRefusal::SuspendedToken))
 }
 
 /// Authenticates the account of an access token, with every scope that its roles allow.

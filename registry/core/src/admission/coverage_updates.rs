@@ -187,26 +187,8 @@ async fn name_agent(
         .filter_map(|source| coverage_state.own_catalog_entry_identifier(source))
         .collect();
     let identifiers = identifiers.into_iter();
-    urn::assign_urn(
-        write,
-        change_set,
-        state,
-        row,
-        identifiers,
-        &name,
-        newest_coverage,
-    )
-    .await?;
-    urn::assign_authority_urn(
-        context,
-        write,
-        change_set,
-        state,
-        row,
-        &name,
-        newest_coverage,
-    )
-    .await
+    let card = (name.as_str(), newest_coverage);
+    urn::assign_urns(context, write, change_set, state, row, identifiers, card).await
 }
 
 /// Separates the sources of an agent that differ in coverage: those with the highest level keep the agent, and the

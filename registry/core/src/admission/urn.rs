@@ -16,55 +16,40 @@ use crate::config::ArdConfig;
 use crate::context::AppContext;
 use crate::error::Result;
 
-/// Gives an agent its own URN: its identifier in the domain's own catalog, else one derived from its name. The agent
-/// keeps the URN forever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not
-/// verified, or if the verification does not cover the card. The caller has locked the domain's row.
-pub async fn assign_urn<'i>(
-    write: &WriteTransaction,
-    change_set: &mut ChangeSet<'_>,
-    state: &mut AgentChangeState,
-    row: &domain::Model,
-    identifiers: impl Iterator<Item = &'i str>,
-    name: &str,
-    coverage_level: CoverageLevel,
-) -> Result<()> {
-    if !lacks_own_urn(&state.agent, row) || coverage_level != CoverageLevel::Covered {
-        return Ok(());
-    }
-    let own: Vec<String> = identifiers
-        .filter_map(|identifier| urn_from_identifier(&row.name, identifier))
-        .collect();
-    let candidates = own.into_iter().chain(candidate_urns(&row.name, name));
-    let urn = find_free_urn(write, change_set, row, candidates).await?;
-    let data = json!({"urn": urn});
-    state.agent.urn = urn;
-    change_set.put_agent(&state.agent);
-    change_set.add_agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM_ACTOR, data);
-    Ok(())
-}
-
-/// Gives an agent of a host that cannot be proved a URN under the company's authority, if an admin vouches for the
-/// host and the card is not merely nominated. The agent keeps it forever, also beside a URN of its own. The caller has
-/// locked the domain's row.
-pub async fn assign_authority_urn(
+/// Gives an agent the URNs that it may have by the name of its card and its coverage. It keeps them forever, and no
+/// other agent ever gets them. The caller has locked the domain's row.
+///
+/// If the domain is verified, and the verification covers the card, its own URN is its identifier in the domain's own
+/// catalog, else one derived from its name. If an admin vouches for a host that cannot be proved, and the card is not
+/// merely nominated, the agent gets one under the company's authority.
+pub async fn assign_urns<'i>(
     context: &AppContext,
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
     state: &mut AgentChangeState,
     row: &domain::Model,
-    name: &str,
-    coverage_level: CoverageLevel,
+    identifiers: impl Iterator<Item = &'i str>,
+    (name, coverage_level): (&str, CoverageLevel),
 ) -> Result<()> {
     let config = context.config();
-    if !lacks_authority_urn(&config.ard, &state.agent, row) || !coverage_level.is_admitted() {
+    let data = if lacks_own_urn(&state.agent, row) && coverage_level == CoverageLevel::Covered {
+        let own: Vec<String> = identifiers
+            .filter_map(|identifier| urn_from_identifier(&row.name, identifier))
+            .collect();
+        let candidates = own.into_iter().chain(candidate_urns(&row.name, name));
+        let urn = find_free_urn(write, change_set, row, candidates).await?;
+        state.agent.urn.clone_from(&urn);
+        json!({"urn": urn})
+    } else if lacks_authority_urn(&config.ard, &state.agent, row) && coverage_level.is_admitted() {
+        let authority = config.ard.authority.as_str();
+        let candidates = authority_candidate_urns(authority, &row.name, name);
+        let urn = find_free_urn(write, change_set, row, candidates).await?;
+        state.agent.authority = Some(authority.to_owned());
+        state.agent.authority_urn.clone_from(&urn);
+        json!({"urn": urn, "authority": authority})
+    } else {
         return Ok(());
-    }
-    let authority = config.ard.authority.as_str();
-    let candidates = authority_candidate_urns(authority, &row.name, name);
-    let urn = find_free_urn(write, change_set, row, candidates).await?;
-    let data = json!({"urn": urn, "authority": authority});
-    state.agent.authority = Some(authority.to_owned());
-    state.agent.authority_urn = urn;
+    };
     change_set.put_agent(&state.agent);
     change_set.add_agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM_ACTOR, data);
     Ok(())

@@ -3,9 +3,8 @@
 use a2a_registry_api::{DomainView, NewEndpointVouch};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
-use a2a_registry_store::WriteTransaction;
-use a2a_registry_store::endpoint_checks::endpoint_permissions_by_domain;
 use a2a_registry_store::entity::{domain, endpoint_permission};
+use a2a_registry_store::{WriteTransaction, endpoint_checks};
 use serde_json::json;
 
 use crate::commit::change_set::ChangeSet;
@@ -36,9 +35,9 @@ pub async fn vouch_for_endpoints(
         vouched_by: Some(admin.name.clone()),
         vouched_at: Some(change_set.now().0),
         vouched_reason: Some(vouch.reason.clone()),
-        ..load_permission(&write, row.id).await?
+        ..endpoint_checks::endpoint_permission(&write, row.id).await?
     };
-    store_permission(&write, permission).await?;
+    write.set_endpoint_permission(permission).await?;
     let data = json!({"origin": row.domain_origin(), "reason": vouch.reason});
     change_set.add_event(
         EventKind::DomainEndpointsVouched,
@@ -60,16 +59,10 @@ pub async fn withdraw_endpoint_vouch(
     let unlocked = find_visible_domain(context, caller, domain).await?;
     let write = context.store.begin_write().await?;
     let row = lock_domain(&write, &unlocked).await?;
-    let permission = load_permission(&write, row.id).await?;
-    if permission.vouched_generation != Some(row.generation) {
+    if !write.end_endpoint_vouch(&row).await? {
         let detail = format!("{} has no vouch for its endpoints.", row.name);
         return Err(AppError::not_found(detail));
     }
-    let permission = endpoint_permission::Model {
-        checks_off: permission.checks_off,
-        ..endpoint_permission::Model::new_permission(row.id)
-    };
-    store_permission(&write, permission).await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let data = json!({"origin": row.domain_origin()});
     change_set.add_event(
@@ -88,7 +81,7 @@ pub async fn set_endpoint_checks(
     row: &domain::Model,
     enabled: bool,
 ) -> Result<()> {
-    let permission = load_permission(write, row.id).await?;
+    let permission = endpoint_checks::endpoint_permission(write, row.id).await?;
     if permission.checks_off != enabled {
         return Ok(());
     }
@@ -96,24 +89,5 @@ pub async fn set_endpoint_checks(
         checks_off: !enabled,
         ..permission
     };
-    store_permission(write, permission).await
-}
-
-async fn load_permission(
-    write: &WriteTransaction,
-    domain: i64,
-) -> Result<endpoint_permission::Model> {
-    let mut stored = endpoint_permissions_by_domain(write, &[domain]).await?;
-    let stored = stored.remove(&domain);
-    Ok(stored.unwrap_or_else(|| endpoint_permission::Model::new_permission(domain)))
-}
-
-/// Stores a permission, and lets all agents be assigned their addresses again: others may name the host, too.
-async fn store_permission(
-    write: &WriteTransaction,
-    permission: endpoint_permission::Model,
-) -> Result<()> {
-    write.set_endpoint_permission(permission).await?;
-    write.request_endpoint_scan().await?;
-    Ok(())
+    Ok(write.set_endpoint_permission(permission).await?)
 }

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use a2a_crawler::endpoint_check::{EndpointAddress, EndpointForm};
 use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_policy::{AgentAge, PolicySet};
 use a2a_registry_store::endpoint_checks::{
-    ENDED_SCAN_PREFIX, ENDPOINT_SCAN_SETTING, NewEndpointCheck, REPEATED_SCAN_PREFIX,
-    endpoint_checks_by_keys, live_domains_by_names,
+    NewEndpointCheck, address_counts_by_host, endpoint_checks_by_keys, host_counts_by_site,
+    live_domains_by_names,
 };
+use a2a_registry_store::endpoint_scans::{ENDPOINT_SCAN_SETTING, ScanPosition};
 use a2a_registry_store::entity::{agent, endpoint_check, event};
 use a2a_registry_store::{Executor, WriteTransaction, agents, events, settings};
 use data_encoding::HEXLOWER;
@@ -36,66 +36,11 @@ const SCAN_BATCH: u64 = 100;
 const EVENT_BATCH: u64 = 200;
 /// Agents of events per transaction, beyond which no further event is applied in it.
 const MAX_EVENT_AGENTS: usize = 500;
-/// How often all agents are gone through, for what no event of theirs reports.
-const SCAN_INTERVAL: i64 = DAY;
-
-/// Position of the scan of all agents in the setting [`ENDPOINT_SCAN_SETTING`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ScanPosition {
-    /// After this agent, or at the beginning.
-    After(Option<Uuid>),
-    /// After this agent, and another scan follows, because what is permitted has changed since the beginning.
-    Repeated(Uuid),
-    /// The last scan ended at this time.
-    EndedAt(i64),
-}
-
-impl ScanPosition {
-    /// An unreadable position begins a new scan.
-    fn parse(text: &str) -> Self {
-        if let Some(at) = text.strip_prefix(ENDED_SCAN_PREFIX) {
-            return at.parse().map_or(Self::After(None), Self::EndedAt);
-        }
-        match text.strip_prefix(REPEATED_SCAN_PREFIX) {
-            Some(id) => id.parse().map_or(Self::After(None), Self::Repeated),
-            None => Self::After(text.parse().ok()),
-        }
-    }
-
-    fn to_text(self) -> String {
-        match self {
-            Self::After(None) => String::new(),
-            Self::After(Some(id)) => id.to_string(),
-            Self::Repeated(id) => format!("{REPEATED_SCAN_PREFIX}{id}"),
-            Self::EndedAt(at) => format!("{ENDED_SCAN_PREFIX}{at}"),
-        }
-    }
-
-    const fn is_due(self, now: i64) -> bool {
-        match self {
-            Self::After(_) | Self::Repeated(_) => true,
-            Self::EndedAt(at) => now.saturating_sub(at) >= SCAN_INTERVAL || at > now,
-        }
-    }
-
-    const fn last_agent(self) -> Option<Uuid> {
-        match self {
-            Self::After(agent) => agent,
-            Self::Repeated(agent) => Some(agent),
-            Self::EndedAt(_) => None,
-        }
-    }
-
-    /// The position after a page that ends with this agent, or with the last of all agents at `now`.
-    const fn after_page(self, page_end: Option<Uuid>, now: i64) -> Self {
-        match (page_end, self) {
-            (Some(agent), Self::Repeated(_)) => Self::Repeated(agent),
-            (Some(agent), _) => Self::After(Some(agent)),
-            (None, Self::Repeated(_)) => Self::After(None),
-            (None, _) => Self::EndedAt(now),
-        }
-    }
-}
+/// Maximum number of addresses on one host: about as many as can be asked in a day, eight a minute.
+pub const MAX_ADDRESSES_PER_HOST: u64 = 10_000;
+/// Maximum number of hosts of one registrable domain, so that nobody with a proof for all hosts below a domain makes
+/// the registry ask ever more of them.
+pub const MAX_HOSTS_PER_SITE: u64 = 10_000;
 
 /// Applies the next events, and the next part of a scan that is due; returns whether there may be more to do.
 pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> {
@@ -116,8 +61,7 @@ pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> 
     // Held until the end, so that processes take turns, and no request for a new scan is overwritten.
     let seq = settings::lock_setting(&write, SEQ_SETTING).await?;
     let seq: i64 = seq.and_then(|seq| seq.parse().ok()).unwrap_or(highest);
-    let scan = settings::lock_setting(&write, ENDPOINT_SCAN_SETTING).await?;
-    let scan = ScanPosition::parse(&scan.unwrap_or_default());
+    let scan = ScanPosition::lock(&write).await?;
     let rows = events::events_after(&write, seq, EVENT_BATCH).await?;
     let (mut batch, applied) = AgentBatch::from_events(&write, &rows).await?;
     if let Some(applied) = applied {
@@ -130,9 +74,7 @@ pub async fn advance_endpoint_assignments(context: &AppContext) -> Result<bool> 
         let page_end = page.last().filter(|_| is_full).map(|row| row.id);
         let next = scan.after_page(page_end, now);
         is_scanning = next.is_due(now);
-        write
-            .set_setting(ENDPOINT_SCAN_SETTING, &next.to_text())
-            .await?;
+        next.store(&write).await?;
         batch.ids.extend(page.iter().map(|row| row.id));
     }
     assign_and_commit(context, write, &batch).await?;
@@ -324,17 +266,46 @@ async fn known_and_new_checks(
         .map(|(key, address)| NewEndpointCheck {
             key,
             origin: address.origin(),
+            site: address.site().to_owned(),
             form: address.form.as_str().to_owned(),
             url: address.url.to_string(),
             tenant: address.tenant.clone(),
         })
         .collect();
+    let missing = retain_within_bounds(write, missing).await?;
     if !missing.is_empty() {
         write.insert_endpoint_checks(&missing, now).await?;
         let keys: Vec<String> = missing.into_iter().map(|new| new.key).collect();
         known.extend(checks_by_key(write, &keys).await?);
     }
     Ok(known)
+}
+
+/// Those of these new addresses that fit into the bounds of their hosts and sites. The others are not checked until
+/// addresses fall away.
+async fn retain_within_bounds(
+    write: &WriteTransaction,
+    mut missing: Vec<NewEndpointCheck>,
+) -> Result<Vec<NewEndpointCheck>> {
+    let hosts: BTreeSet<String> = missing.iter().map(|new| new.origin.clone()).collect();
+    let sites: BTreeSet<String> = missing.iter().map(|new| new.site.clone()).collect();
+    let hosts: Vec<String> = hosts.into_iter().collect();
+    let sites: Vec<String> = sites.into_iter().collect();
+    let mut addresses = address_counts_by_host(write, &hosts).await?;
+    let mut hosts = host_counts_by_site(write, &sites).await?;
+    missing.retain(|new| {
+        let addresses = addresses.entry(new.origin.clone()).or_default();
+        let hosts = hosts.entry(new.site.clone()).or_default();
+        let is_new_host = *addresses == 0;
+        let is_site_full = is_new_host && *hosts >= MAX_HOSTS_PER_SITE;
+        if is_site_full || *addresses >= MAX_ADDRESSES_PER_HOST {
+            return false;
+        }
+        *addresses += 1;
+        *hosts += u64::from(is_new_host);
+        true
+    });
+    Ok(missing)
 }
 
 async fn checks_by_key(
@@ -362,41 +333,4 @@ pub fn stored_address(row: &endpoint_check::Model) -> Result<EndpointAddress> {
         url,
         tenant: row.tenant.clone(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_scan_is_due_once_a_day() {
-        let id = Uuid::from_u128(7);
-        for position in [
-            ScanPosition::After(None),
-            ScanPosition::After(Some(id)),
-            ScanPosition::Repeated(id),
-            ScanPosition::EndedAt(5),
-        ] {
-            assert_eq!(ScanPosition::parse(&position.to_text()), position);
-        }
-        assert_eq!(ScanPosition::parse("?"), ScanPosition::After(None));
-        let ended = ScanPosition::EndedAt(10 * DAY);
-        assert!(!ended.is_due(10 * DAY));
-        assert!(!ended.is_due(11 * DAY - 1));
-        assert!(ended.is_due(11 * DAY));
-        assert!(ended.is_due(10 * DAY - 1), "the clock was set back");
-        assert!(ScanPosition::After(None).is_due(0));
-    }
-
-    #[test]
-    fn a_scan_that_is_requested_again_ends_before_the_next_one_begins() {
-        let (first, last) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let repeated = ScanPosition::Repeated(first);
-        assert_eq!(repeated.last_agent(), Some(first));
-        let later = repeated.after_page(Some(last), 7);
-        assert_eq!(later, ScanPosition::Repeated(last));
-        let again = later.after_page(None, 7);
-        assert_eq!(again, ScanPosition::After(None));
-        assert_eq!(again.after_page(None, 7), ScanPosition::EndedAt(7));
-    }
 }

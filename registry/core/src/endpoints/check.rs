@@ -1,19 +1,19 @@
 //! The checks of one host: what is permitted is asked, and the results are stored.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use a2a_crawler::address_block::enclosing_address_block;
-use a2a_crawler::challenge::ChallengeResult;
 use a2a_crawler::endpoint_check::{EndpointCheck, EndpointVerdict};
 use a2a_crawler::fetch::Fetcher;
 use a2a_registry_domain::endpoint::EndpointState;
 use a2a_registry_domain::identifiers::random_u64;
 use a2a_registry_domain::timestamp::{DAY, MINUTE, SECOND};
 use a2a_registry_store::endpoint_checks::{agents_by_endpoint_check, endpoint_checks_by_ids};
-use a2a_registry_store::endpoint_leases::{EndpointLeaseRequest, LeasedEndpointHost};
+use a2a_registry_store::endpoint_leases::{
+    EndpointLeaseEnd, EndpointLeaseRequest, LeasedEndpointHost,
+};
 use a2a_registry_store::entity::{agent, endpoint_check, endpoint_host};
-use url::{Host, Url};
+use url::Host;
 use uuid::Uuid;
 
 use crate::commit::change_set::ChangeSet;
@@ -24,21 +24,17 @@ use crate::endpoints::assignment::{
 };
 use crate::endpoints::selection::select_endpoints;
 use crate::error::Result;
-use crate::ownership::challenges::registry_host;
-use crate::ownership::domain_check::opt_out_from_result;
+use crate::ownership::opt_out_lookup::{OptOutLookupResult, look_up_host_opt_out};
 use crate::visits::VISIT_SPACING;
 use crate::visits::leases::is_exempt_address;
+use crate::visits::networks::resolve_network;
 use crate::visits::outage::{is_breaker_open_anywhere, open_breaker_for_shortage};
 
 /// The duration of a lease: longer than eight checks of ten seconds.
 const LEASE_DURATION: i64 = 10 * MINUTE;
 /// The interval between two checks of an address.
 const CHECK_INTERVAL: i64 = DAY;
-/// Timeout of the look-up of a host's opt-out record.
-const OPT_OUT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a failing look-up of the opt-out record delays the first check of a host.
-const FIRST_CHECK_DELAY: i64 = 15 * MINUTE;
-/// The pause after such a failure, and after one of this process.
+/// The pause after a failed look-up of the opt-out record, and after a failure of this process.
 const RETRY_PAUSE: i64 = 5 * MINUTE;
 /// Agents of one address that are read at a time.
 const AGENT_PAGE: u64 = 100;
@@ -62,6 +58,8 @@ pub async fn lease_due_endpoint_host(context: &AppContext) -> Result<Option<Leas
 pub struct HostCheckProgress {
     /// Whether a request was sent.
     was_asked: bool,
+    /// Whether its name leads to an address outside `allow_networks`.
+    is_limited: bool,
     address: Option<IpAddr>,
     /// Seconds for which the host wants no further request.
     retry_after: u32,
@@ -76,8 +74,8 @@ impl HostCheckProgress {
     }
 }
 
-/// Makes the due checks of a leased host, one after another. `progress` is kept outside, so that a cancelled run still
-/// spaces the requests.
+/// Makes the due checks of a leased host, one after another, unless its address block is busy. `progress` is kept
+/// outside, so that a cancelled run still spaces the requests.
 pub async fn check_leased_host(
     context: &AppContext,
     leased: &LeasedEndpointHost,
@@ -87,16 +85,40 @@ pub async fn check_leased_host(
         return Ok(());
     };
     let url = stored_address(first)?.url;
-    let permission = look_up_opt_out(context, &leased.host, &url).await;
+    // A host can have moved since it was leased, and one that was never asked has no block yet.
+    let network = resolve_network(context, &url).await;
+    progress.is_limited = network.is_some();
+    if let Some(network) = network
+        && leased.host.network.as_ref() != Some(&network)
+    {
+        let (store, now) = (&context.store, context.now().0);
+        if !store
+            .claim_endpoint_network(&leased.host, &network, now)
+            .await?
+        {
+            return Ok(());
+        }
+    }
+    let opt_out = match url.host() {
+        Some(Host::Domain(name)) => {
+            look_up_host_opt_out(context, name, leased.host.created_at).await
+        }
+        _ => OptOutLookupResult::MayVisit,
+    };
     let fetcher = context.network.fetcher.for_visit(&url);
     for check in &leased.checks {
         if !is_still_permitted(context, check).await? {
             continue;
         }
-        let result = match permission {
-            OptOutLookup::MayCheck => check_address(context, &fetcher, check, progress).await?,
-            OptOutLookup::OptedOut => Some(CheckResult::opted_out()),
-            OptOutLookup::Unknown => {
+        let result = match opt_out {
+            OptOutLookupResult::MayVisit => {
+                check_address(context, &fetcher, check, progress).await?
+            }
+            OptOutLookupResult::OptedOut => Some(EndpointCheck::not_sent(
+                context.clock.now(),
+                "The host has opted out by its TXT record.",
+            )),
+            OptOutLookupResult::Unknown => {
                 progress.delay_retry();
                 return Ok(());
             }
@@ -119,8 +141,8 @@ pub async fn end_host_lease(
     let now = context.now();
     let is_exempt = match progress.address {
         Some(address) => is_exempt_address(context, address),
-        // If some networks are exempt from spacing, a host with an unknown address counts as exempt too.
-        None => !context.config().crawler.allow_networks.is_empty(),
+        // If some networks are exempt, a host whose name does not resolve counts as exempt too.
+        None => !progress.is_limited && !context.config().crawler.allow_networks.is_empty(),
     };
     let spacing = match progress.was_asked && !is_exempt {
         true => VISIT_SPACING,
@@ -129,53 +151,22 @@ pub async fn end_host_lease(
     let pause = spacing
         .max(i64::from(progress.retry_after) * SECOND)
         .max(progress.pause);
-    let network = match progress.address {
-        Some(address) if !is_exempt => Some(enclosing_address_block(address).to_string()),
-        Some(_) => None,
-        None => host.network.clone(),
+    let end = EndpointLeaseEnd {
+        not_before: now.plus_micros(pause).0,
+        asked_at: (progress.was_asked && !is_exempt).then_some(now.0),
+        network: progress
+            .address
+            .filter(|_| !is_exempt)
+            .map(|address| enclosing_address_block(address).to_string()),
     };
     let write = context.store.begin_write().await?;
-    write
-        .end_endpoint_lease(host, now.plus_micros(pause).0, network)
-        .await?;
+    write.end_endpoint_lease(host, end).await?;
     write.commit().await?;
     Ok(())
 }
 
-/// The result of a check as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct CheckResult {
-    state: EndpointState,
-    reason: String,
-    auth_scheme: Option<String>,
-    status: Option<u16>,
-    elapsed: Duration,
-}
-
-impl CheckResult {
-    fn opted_out() -> Self {
-        Self {
-            state: EndpointState::NotChecked,
-            reason: "The host has opted out by its TXT record.".to_owned(),
-            auth_scheme: None,
-            status: None,
-            elapsed: Duration::ZERO,
-        }
-    }
-
-    fn from_check(check: EndpointCheck) -> Self {
-        Self {
-            state: endpoint_state(check.verdict),
-            reason: check.reason,
-            auth_scheme: check.auth_scheme,
-            status: check.status,
-            elapsed: check.elapsed,
-        }
-    }
-}
-
 /// The state of an agent after a check.
-pub const fn endpoint_state(verdict: EndpointVerdict) -> EndpointState {
+const fn endpoint_state(verdict: EndpointVerdict) -> EndpointState {
     match verdict {
         EndpointVerdict::Answers => EndpointState::Answers,
         EndpointVerdict::NeedsCredentials => EndpointState::NeedsCredentials,
@@ -193,7 +184,7 @@ async fn check_address(
     fetcher: &Fetcher,
     check: &endpoint_check::Model,
     progress: &mut HostCheckProgress,
-) -> Result<Option<CheckResult>> {
+) -> Result<Option<EndpointCheck>> {
     let address = stored_address(check)?;
     progress.was_asked = true;
     let result = fetcher.check_endpoint(&address).await;
@@ -206,7 +197,7 @@ async fn check_address(
     if is_breaker_open_anywhere(context).await? {
         return Ok(None);
     }
-    Ok(Some(CheckResult::from_check(result)))
+    Ok(Some(result))
 }
 
 /// Whether an agent with this address may still be checked. Agents that may not are assigned anew, which deletes an
@@ -234,40 +225,12 @@ async fn is_still_permitted(context: &AppContext, check: &endpoint_check::Model)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OptOutLookup {
-    MayCheck,
-    OptedOut,
-    /// The look-up failed; a failed look-up is no permission for the first check.
-    Unknown,
-}
-
-/// Looks up the opt-out record of an endpoint's host, which need not be a registered domain.
-async fn look_up_opt_out(
-    context: &AppContext,
-    host: &endpoint_host::Model,
-    url: &Url,
-) -> OptOutLookup {
-    let Some(Host::Domain(name)) = url.host() else {
-        return OptOutLookup::MayCheck;
-    };
-    let registry = registry_host(context);
-    let fetcher = &context.network.fetcher;
-    let lookup = fetcher.check_dns_persistent(name, &registry, None, context.clock.now());
-    let verdict = tokio::time::timeout(OPT_OUT_TIMEOUT, lookup)
-        .await
-        .map_or(ChallengeResult::Failed, |check| check.result);
-    let is_first = context.now().0.saturating_sub(host.created_at) < FIRST_CHECK_DELAY;
-    match opt_out_from_result(verdict) {
-        Some(true) => OptOutLookup::OptedOut,
-        Some(false) => OptOutLookup::MayCheck,
-        None if verdict == ChallengeResult::RejectedByGuard || !is_first => OptOutLookup::MayCheck,
-        None => OptOutLookup::Unknown,
-    }
-}
-
 /// Stores the result of a check, and copies it to all agents with the address.
-async fn record_check_result(context: &AppContext, check: i64, result: CheckResult) -> Result<()> {
+async fn record_check_result(
+    context: &AppContext,
+    check: i64,
+    result: EndpointCheck,
+) -> Result<()> {
     let write = context.store.begin_write().await?;
     let mut agents: Vec<agent::Model> = Vec::new();
     loop {
@@ -285,15 +248,16 @@ async fn record_check_result(context: &AppContext, check: i64, result: CheckResu
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let now = change_set.now();
     row.due_at = now.plus_micros(CHECK_INTERVAL).0;
-    row.state = result.state.into();
+    let state = endpoint_state(result.verdict);
+    row.state = state.into();
     row.reason = Some(result.reason);
     row.auth_scheme = result.auth_scheme;
     row.status = result.status.map(i32::from);
     row.elapsed_ms = Some(i32::try_from(result.elapsed.as_millis()).unwrap_or(i32::MAX));
-    if result.state != EndpointState::NotChecked {
+    if state != EndpointState::NotChecked {
         row.checked_at = Some(now.0);
     }
-    if result.state == EndpointState::Answers {
+    if state == EndpointState::Answers {
         row.answered_at = Some(now.0);
     }
     write

@@ -154,7 +154,11 @@ impl HookTarget {
 
     /// Opens the target of a hook; `None` without the key that has sealed it.
     pub fn open(context: &AppContext, row: &hook::Model) -> Option<Self> {
-        let sealer = context.secrets.as_ref()?;
+        Self::open_with(context.secrets.as_ref()?, row)
+    }
+
+    /// Opens the target of a hook with this key.
+    pub fn open_with(sealer: &Sealer, row: &hook::Model) -> Option<Self> {
         let text = sealer.open(&hook_place(row.id), &row.sealed)?;
         serde_json::from_slice(&text).ok()
     }

@@ -178,9 +178,7 @@ pub async fn update_domain_ownership(
     let ownership = set_ownership(row, old_state, &claims, change_set.now());
     if row.owner_id.is_some() && row.scheme != "https" {
         // A proof is of the host name on port 443. What an admin said about endpoints was about plain http.
-        if write.end_endpoint_vouch(row.id).await? {
-            // Agents of others may name the host, too.
-            write.request_endpoint_scan().await?;
+        if write.end_endpoint_vouch(row).await? {
             let data = json!({"origin": row.domain_origin()});
             change_set.add_event(EventKind::DomainEndpointsVouchEnded, &row.name, actor, data);
         }

@@ -21,8 +21,9 @@ use crate::ownership::domain_check::opt_out_from_result;
 use crate::sources::domain_host;
 use crate::visits::leases::release_visits;
 
-/// How long after its registration a failing lookup of the opt-out record prevents visits of a domain. A failed lookup
-/// is no permission, but a name server that never responds must not exclude a domain forever.
+/// How long after its registration, or after an agent has named it first, a failing lookup of the opt-out record
+/// prevents visits of a host. A failed lookup is no permission, but a name server that never responds must not exclude
+/// a host forever.
 const FIRST_CHECK_TIMEOUT: i64 = 15 * MINUTE;
 /// Timeout of the lookup: the visit holds one of the crawler's slots for that time.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -33,10 +34,10 @@ const LOOKUP_RETRY_DELAY: Duration = Duration::from_secs(60);
 pub type LeasedVisit = (domain::Model, Vec<source::Model>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OptOutLookupResult {
-    /// The domain may be visited.
+pub enum OptOutLookupResult {
+    /// The host may be visited.
     MayVisit,
-    /// The domain has opted out.
+    /// The host has opted out.
     OptedOut,
     /// The lookup failed and will be repeated.
     Unknown,
@@ -44,7 +45,11 @@ enum OptOutLookupResult {
 
 /// Whether a domain was registered so long ago that a failed lookup of its opt-out no longer delays its visits.
 pub fn is_opt_out_wait_over(row: &domain::Model, now: Timestamp) -> bool {
-    now.0.saturating_sub(row.created_at) >= FIRST_CHECK_TIMEOUT
+    is_wait_over(row.created_at, now)
+}
+
+const fn is_wait_over(known_since: i64, now: Timestamp) -> bool {
+    now.0.saturating_sub(known_since) >= FIRST_CHECK_TIMEOUT
 }
 
 /// Whether a visit is the first one of these sources, so that its domain is checked first.
@@ -58,10 +63,7 @@ pub async fn permitted_visits(
     context: &AppContext,
     leased: Vec<LeasedVisit>,
 ) -> Result<Vec<LeasedVisit>, StoreError> {
-    let registry = registry_host(context);
-    let checks = leased
-        .iter()
-        .map(|visit| look_up_opt_out(context, &registry, visit));
+    let checks = leased.iter().map(|visit| look_up_opt_out(context, visit));
     let checks = join_all(checks).await;
     let mut permitted = Vec::with_capacity(leased.len());
     let mut delayed = Vec::new();
@@ -95,19 +97,24 @@ pub async fn permitted_visits(
     Ok(permitted)
 }
 
-async fn look_up_opt_out(
-    context: &AppContext,
-    registry: &str,
-    (row, due): &LeasedVisit,
-) -> OptOutLookupResult {
+async fn look_up_opt_out(context: &AppContext, (row, due): &LeasedVisit) -> OptOutLookupResult {
     if !is_first_visit(due) {
         return OptOutLookupResult::MayVisit;
     }
-    let Some(host) = domain_host(&row.name) else {
-        return OptOutLookupResult::MayVisit;
-    };
-    let fetcher = &context.network.fetcher;
-    let outcome = fetcher.check_dns_persistent(host, registry, None, context.clock.now());
+    match domain_host(&row.name) {
+        Some(host) => look_up_host_opt_out(context, host, row.created_at).await,
+        None => OptOutLookupResult::MayVisit,
+    }
+}
+
+/// Looks up the opt-out record of a host that has been known since this time, microseconds.
+pub async fn look_up_host_opt_out(
+    context: &AppContext,
+    host: &str,
+    known_since: i64,
+) -> OptOutLookupResult {
+    let (fetcher, registry) = (&context.network.fetcher, registry_host(context));
+    let outcome = fetcher.check_dns_persistent(host, &registry, None, context.clock.now());
     let verdict = tokio::time::timeout(LOOKUP_TIMEOUT, outcome)
         .await
         .map_or(ChallengeResult::Failed, |check| check.result);
@@ -116,7 +123,7 @@ async fn look_up_opt_out(
         Some(false) => OptOutLookupResult::MayVisit,
         // The guard will always refuse this lookup.
         None if verdict == ChallengeResult::RejectedByGuard => OptOutLookupResult::MayVisit,
-        None if is_opt_out_wait_over(row, context.now()) => OptOutLookupResult::MayVisit,
+        None if is_wait_over(known_since, context.now()) => OptOutLookupResult::MayVisit,
         None => OptOutLookupResult::Unknown,
     }
 }

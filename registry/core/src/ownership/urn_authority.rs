@@ -1,8 +1,6 @@
 //! Authorities are reserved: only admins can prove the domain under which this registry names agents of hosts that
 //! cannot be proved, so that nobody else gets names under it (docs/find/ard.md#agents-whose-host-cannot-be-proved).
 
-use std::collections::HashSet;
-
 use a2a_registry_domain::ownership::OwnershipClaim;
 use a2a_registry_domain::role::Role;
 use a2a_registry_store::entity::account;
@@ -43,15 +41,10 @@ pub async fn permitted_claims(
         return Ok(claims);
     }
     let claimants: Vec<Uuid> = claims.iter().filter_map(|claim| claim.account).collect();
-    let rejected: HashSet<Uuid> = accounts_without_admin_role(write, &claimants)
-        .await?
-        .into_iter()
-        .map(|account| account.id)
-        .collect();
+    let rejected = accounts_without_admin_role(write, &claimants).await?;
     let is_permitted = |claim: &OwnershipClaim| {
-        claim
-            .account
-            .is_none_or(|account| !rejected.contains(&account))
+        let mut rejected = rejected.iter();
+        !rejected.any(|account| claim.account == Some(account.id))
     };
     Ok(claims.into_iter().filter(is_permitted).collect())
 }

@@ -26,7 +26,7 @@ const BATCH_SIZE: u64 = 500;
 const MIN_CHECK_INTERVAL: i64 = MINUTE;
 /// Maximum time between two such searches, because an approval can be dated back.
 const MAX_CHECK_INTERVAL: i64 = HOUR;
-/// The age of an unfinished search after which another process continues it.
+/// The time since the last event of an unfinished search after which another process continues it.
 const TAKEOVER_AFTER: i64 = MINUTE;
 
 /// Gives the newest set another number if a policy of it has begun or ended to act since the set was made: the same
@@ -109,8 +109,8 @@ fn countable_thresholds(set: &PolicySet) -> Vec<AgeThreshold> {
     thresholds.filter(|one| one.days > 0).copied().collect()
 }
 
-/// Begins a search up to now if any agent reaches an age, or continues one that was left. `None` while another process
-/// is at it.
+/// Begins a search up to now if any agent reaches an age, or continues one in which no event has been written for a
+/// while. `None` while another process is at it.
 async fn begin_age_search(
     context: &AppContext,
     thresholds: &[AgeThreshold],
@@ -118,11 +118,20 @@ async fn begin_age_search(
 ) -> Result<Option<AgeProgress>> {
     let progress = AgeProgress::load(&context.store).await?;
     if progress.done < progress.as_of {
-        let is_left = now.0.saturating_sub(progress.as_of.0) >= TAKEOVER_AFTER;
-        return Ok(is_left.then_some(progress));
+        // In either direction: the clock may have been set back.
+        let is_left = now.0.abs_diff(progress.worked_at.0) >= TAKEOVER_AFTER.unsigned_abs();
+        let taken_over = AgeProgress {
+            worked_at: now,
+            ..progress
+        };
+        return match is_left {
+            true => claim_age_search(context, progress, taken_over).await,
+            false => Ok(None),
+        };
     }
     let until_now = AgeProgress {
         as_of: now,
+        worked_at: now,
         ..progress
     };
     let mut is_any_reached = false;
@@ -133,13 +142,22 @@ async fn begin_age_search(
     if !is_any_reached {
         return Ok(Some(progress));
     }
+    claim_age_search(context, progress, until_now).await
+}
+
+/// Stores that this process is at a search; `None` if another one was faster.
+async fn claim_age_search(
+    context: &AppContext,
+    before: AgeProgress,
+    claimed: AgeProgress,
+) -> Result<Option<AgeProgress>> {
     let write = context.store.begin_write().await?;
-    if AgeProgress::lock(&write).await? != progress {
+    if AgeProgress::lock(&write).await? != before {
         return Ok(None);
     }
-    until_now.store(&write).await?;
+    claimed.store(&write).await?;
     write.commit().await?;
-    Ok(Some(until_now))
+    Ok(Some(claimed))
 }
 
 async fn reached_agent_ids(
@@ -157,7 +175,8 @@ async fn reached_agent_ids(
     Ok(agent_ids_by_moment(&context.store, column, moments, cursor, limit).await?)
 }
 
-/// Writes the events of the agents that have reached one age; returns whether all are written.
+/// Writes the events of the agents that have reached one age; returns whether all are written. Another process may
+/// have taken the search over and finished it.
 async fn record_reached_age(
     context: &AppContext,
     threshold: AgeThreshold,
@@ -175,6 +194,14 @@ async fn record_reached_age(
         };
         cursor = Some(*last);
         let write = context.store.begin_write().await?;
+        if !AgeProgress::lock(&write).await?.is_same_search(progress) {
+            return Ok(false);
+        }
+        let worked = AgeProgress {
+            worked_at: context.now(),
+            ..progress
+        };
+        worked.store(&write).await?;
         let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
         for id in &ids {
             let data = json!({"age": threshold.age.as_str(), "days": threshold.days});
@@ -184,10 +211,11 @@ async fn record_reached_age(
     }
 }
 
-/// Stores that a search is finished, unless a set was made meanwhile, under which all agents are evaluated anyway.
+/// Stores that a search is finished, unless another process has done so, or a set was made meanwhile, under which all
+/// agents are evaluated anyway.
 async fn finish_age_search(context: &AppContext, progress: AgeProgress) -> Result<()> {
     let write = context.store.begin_write().await?;
-    if AgeProgress::lock(&write).await? == progress {
+    if AgeProgress::lock(&write).await?.is_same_search(progress) {
         let finished = AgeProgress::finished(progress.as_of);
         finished.store(&write).await?;
     }

@@ -16,6 +16,8 @@ pub struct AgeProgress {
     pub done: Timestamp,
     /// The moment as of which ages count. Later than `done` while the events are being written.
     pub as_of: Timestamp,
+    /// When a process last wrote some of them.
+    pub worked_at: Timestamp,
 }
 
 impl AgeProgress {
@@ -23,7 +25,13 @@ impl AgeProgress {
         Self {
             done: at,
             as_of: at,
+            worked_at: at,
         }
+    }
+
+    /// Whether the same events are being written, by this process or another one.
+    pub fn is_same_search(self, other: Self) -> bool {
+        (self.done, self.as_of) == (other.done, other.as_of)
     }
 
     pub async fn load(db: &impl Executor) -> Result<Self, StoreError> {
@@ -36,18 +44,21 @@ impl AgeProgress {
     }
 
     pub async fn store(self, write: &WriteTransaction) -> Result<(), StoreError> {
-        let value = format!("{} {}", self.done.0, self.as_of.0);
+        let value = format!("{} {} {}", self.done.0, self.as_of.0, self.worked_at.0);
         write.set_setting(SETTING, &value).await
     }
 
     fn parse(stored: Option<String>) -> Self {
-        let parts = stored.as_deref().and_then(|value| value.split_once(' '));
-        let parse = |(done, as_of): (&str, &str)| {
-            Some(Self {
-                done: Timestamp(done.parse().ok()?),
-                as_of: Timestamp(as_of.parse().ok()?),
-            })
-        };
-        parts.and_then(parse).unwrap_or_default()
+        let times: Option<Vec<i64>> = stored
+            .as_deref()
+            .and_then(|value| value.split(' ').map(|time| time.parse().ok()).collect());
+        match times.as_deref() {
+            Some([done, as_of, worked_at]) => Self {
+                done: Timestamp(*done),
+                as_of: Timestamp(*as_of),
+                worked_at: Timestamp(*worked_at),
+            },
+            _ => Self::default(),
+        }
     }
 }

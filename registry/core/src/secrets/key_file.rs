@@ -1,11 +1,12 @@
 //! The file of `[secrets] key_file`.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write as _};
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 
 use a2a_registry_domain::identifiers::Entropy;
 use data_encoding::BASE64;
+use tempfile::NamedTempFile;
 
 use crate::config::read_secret_file;
 use crate::config::secret_file::SECRETS_KEY_SETTING;
@@ -38,30 +39,23 @@ pub fn create_key_file(path: &Path, entropy: &dyn Entropy) -> Result<Sealer, Sta
     read_key_file(path)
 }
 
-/// Writes the whole file or none: a process that is killed leaves no half of a key, with which no later one starts.
+/// Writes the whole file, for its owner alone, or none: a process that is killed leaves no half of a key, with which no
+/// later one starts.
 fn write_new_file(path: &Path, text: &str) -> std::io::Result<()> {
-    if path.exists() {
-        return Err(ErrorKind::AlreadyExists.into());
-    }
-    let unfinished = path.with_extension("unfinished");
-    if let Err(error) = fs::remove_file(&unfinished)
-        && error.kind() != ErrorKind::NotFound
-    {
-        return Err(error);
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&unfinished)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&unfinished, path)?;
-    // The name must outlive a loss of power, as what is sealed with the key does. Folders cannot be opened everywhere.
     let folder = path
         .parent()
-        .filter(|folder| cfg!(unix) && !folder.as_os_str().is_empty());
-    folder.map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)
+        .map_err(|failed| failed.error)?;
+    // The name must outlive a loss of power, as what is sealed with the key does. Folders cannot be opened everywhere.
+    match cfg!(unix) {
+        true => File::open(folder)?.sync_all(),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +72,6 @@ mod tests {
         let path = folder.path().join("secrets.key");
         let entropy = SystemEntropy::default();
         assert!(read_key_file(&path).is_err());
-        std::fs::write(path.with_extension("unfinished"), "of a killed process").unwrap();
         let made = create_key_file(&path, &entropy).unwrap();
         let sealed = made.seal("a place", b"hush-7", &entropy).unwrap();
         let read = read_key_file(&path).unwrap();

@@ -5,7 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use a2a_crawler::address_block::enclosing_address_block;
-use a2a_crawler::dns::Resolver;
 use a2a_registry_store::StoreError;
 use a2a_registry_store::entity::domain;
 use tokio::sync::oneshot;
@@ -79,19 +78,21 @@ async fn resolve_domain_network(context: &AppContext, row: &domain::Model) -> Op
     if row.network.is_some() {
         return None;
     }
-    let address = resolve_domain_address(context.network.resolver.as_ref(), row).await?;
-    let limited = !is_exempt_address(context, address);
-    limited.then(|| enclosing_address_block(address).to_string())
+    let url = Url::parse(&format!("{}://{}/", row.scheme, row.name)).ok()?;
+    resolve_network(context, &url).await
 }
 
-async fn resolve_domain_address(resolver: &dyn Resolver, row: &domain::Model) -> Option<IpAddr> {
-    let url = Url::parse(&format!("{}://{}/", row.scheme, row.name)).ok()?;
-    match url.host()? {
-        url::Host::Ipv4(address) => Some(address.into()),
-        url::Host::Ipv6(address) => Some(address.into()),
+/// The address block of a URL's host; `None` if it does not resolve in time, or no limit applies to its block.
+pub async fn resolve_network(context: &AppContext, url: &Url) -> Option<String> {
+    let address = match url.host()? {
+        url::Host::Ipv4(address) => IpAddr::from(address),
+        url::Host::Ipv6(address) => address.into(),
         url::Host::Domain(name) => {
-            let answer = tokio::time::timeout(LOOKUP_TIMEOUT, resolver.resolve(name)).await;
-            answer.ok()?.ok()?.first().copied()
+            let answer = context.network.resolver.resolve(name);
+            let answer = tokio::time::timeout(LOOKUP_TIMEOUT, answer).await;
+            *answer.ok()?.ok()?.first()?
         }
-    }
+    };
+    let limited = !is_exempt_address(context, address);
+    limited.then(|| enclosing_address_block(address).to_string())
 }

@@ -129,7 +129,7 @@ async fn create_session(
         }
         SessionCredential::Link(link) => {
             link.record_use(&write, now.0).await?;
-            (Some(link.load_account(&write, now.0).await?.1), None)
+            (Some(link.load_account(context, &write).await?.1), None)
         }
     };
     let account = find_enabled_account(&write, account)

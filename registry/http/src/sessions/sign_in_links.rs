@@ -1,6 +1,7 @@
 //! Sign-in links: addresses that sign in once with a token, without showing it. Opening one asks for a confirmation,
 //! so that a program that previews links uses none up.
 
+use a2a_registry_core::accounts::authentication::require_unsuspended_account;
 use a2a_registry_core::accounts::one_time_codes::{OneTimeCode, issue_code, open_code, use_code};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, CredentialRefusal, Result};
@@ -34,19 +35,22 @@ impl SignInLink {
         opened.map(Self).ok_or_else(ended_link_error)
     }
 
-    /// The account that the link signs in, and its token, unless that has ended.
+    /// The account that the link signs in, and its token, unless that has ended or is suspended.
     pub(crate) async fn load_account(
         &self,
+        context: &AppContext,
         db: &impl Executor,
-        now: i64,
     ) -> Result<(account::Model, token::Model)> {
+        let now = context.now().0;
         let token = accounts::token_by_id(db, self.0.content.token).await?;
         let token = token.filter(|token| token.expires_at.is_none_or(|end| end > now));
         let token = token.ok_or_else(ended_link_error)?;
         let account = accounts::accounts_by_ids(db, &[token.account_id]).await?;
         let mut account = account.into_iter();
         let account = account.find(account::Model::is_account_active);
-        Ok((account.ok_or_else(ended_link_error)?, token))
+        let account = account.ok_or_else(ended_link_error)?;
+        require_unsuspended_account(context, &account)?;
+        Ok((account, token))
     }
 
     /// Uses the link up, in the transaction that creates its session. The caller must have locked the accounts.

@@ -160,7 +160,7 @@ enum End {
 }
 
 /// Claims about a curator who is admitted or not.
-fn watcher(issued_at: i64, is_let_in: bool) -> TokenSubject {
+pub(super) fn watcher(issued_at: i64, is_let_in: bool) -> TokenSubject {
     let refusal = GrantRejection {
         text: "not let in".into(),
         ends_access: true,

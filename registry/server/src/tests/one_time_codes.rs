@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use a2a_crawler::{Clock as _, SystemClock};
+use a2a_registry_api::NewToken;
 use a2a_registry_core::accounts::authentication::authenticate_token;
+use a2a_registry_core::accounts::identity::resolve_subject_account;
+use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::visibility::caller::Credential;
 use a2a_registry_domain::role::Role;
 use a2a_registry_http::requests::visitor::form_token;
@@ -14,6 +17,7 @@ use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
+use crate::tests::events::watcher;
 use crate::tests::sessions::{BEFORE, MovedClock, form, near, sign_in, text, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
 
@@ -91,6 +95,38 @@ async fn a_link_ends_after_ten_minutes_and_with_its_token() {
     for wrong in ["", "?code=", "?code=AAAA", "?code=%00"] {
         let page = open(&registry, &format!("/sign-in-link{wrong}")).await;
         assert_eq!(page.status, 401, "{wrong}");
+    }
+}
+
+#[actix_web::test]
+async fn a_link_of_a_suspended_account_signs_nobody_in() {
+    let clock = moved_clock();
+    let registry = Registry::by(clock.clone(), |config| config.identity.max_absence = 2).await;
+    let subject = watcher(clock.now().unix_timestamp(), true);
+    resolve_subject_account(registry.context(), &subject)
+        .await
+        .unwrap();
+    let new = NewToken {
+        account: "watcher".into(),
+        name: "test".into(),
+        expires_in_days: Some(3),
+        ..NewToken::default()
+    };
+    let admin = registry.admin().await;
+    let created = token_create(registry.context(), &admin, &new)
+        .await
+        .unwrap();
+    *clock.0.lock().unwrap() += Duration::from_secs(2 * 24 * 3600 - 60);
+    let link = link(&registry, &created.secret).await;
+    assert_eq!(open(&registry, &link).await.status, 200);
+    *clock.0.lock().unwrap() += Duration::from_secs(60);
+    for answer in [
+        open(&registry, &link).await,
+        confirm(&registry, &link).await,
+    ] {
+        assert_eq!(answer.status, 401);
+        assert!(text(&answer).contains("suspended"), "{}", text(&answer));
+        assert!(!answer.header("set-cookie").contains("a2a_session"));
     }
 }
 

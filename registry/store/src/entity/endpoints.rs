@@ -5,13 +5,16 @@ pub mod endpoint_host {
     table_row! { "endpoint_hosts":
         #[sea_orm(primary_key, auto_increment = false)]
         pub origin: String,
+        /// Its registrable domain, or the host itself if it has none.
+        pub site: String,
         /// When the first of its checks is due; null if it has none.
         pub due_at: Option<i64>,
         /// The earliest time of a check that spacing allows.
         pub not_before: i64,
         pub lease: Option<i64>,
+        /// After a lease the end of the pause of its address block.
         pub leased_until: Option<i64>,
-        /// The address block of its last check; null if the block has no limit.
+        /// The address block that it had when it was last asked; null if the block has no limit.
         pub network: Option<String>,
         pub created_at: i64,
     }

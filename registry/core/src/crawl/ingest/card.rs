@@ -146,27 +146,16 @@ async fn assign_agent_urns(
     let Some(domain) = batch.domains.get(&state.agent.domain_id) else {
         return Ok(());
     };
-    let name = &card.fetched.parsed.card.name;
     let identifiers = batch.agent_catalog_identifiers(domain.id, state.agent.id);
-    let coverage_level = card.coverage_level;
-    urn::assign_urn(
-        write,
-        change_set,
-        state,
-        domain,
-        identifiers,
-        name,
-        coverage_level,
-    )
-    .await?;
-    urn::assign_authority_urn(
+    let named = (card.fetched.parsed.card.name.as_str(), card.coverage_level);
+    urn::assign_urns(
         context,
         write,
         change_set,
         state,
         domain,
-        name,
-        coverage_level,
+        identifiers,
+        named,
     )
     .await
 }

@@ -74,7 +74,7 @@ async fn load_account_name(
     let context = &state.context;
     require_secure_connection(request, &context.config())?;
     let link = SignInLink::open(context, code)?;
-    let (account, _) = link.load_account(&context.store, context.now().0).await?;
+    let (account, _) = link.load_account(context, &context.store).await?;
     Ok(account.name)
 }
 
@@ -111,7 +111,7 @@ async fn sign_in_with_link(
         state.sign_in_limit.admit_address(address)?;
     }
     let link = SignInLink::open(context, code)?;
-    let (account, _) = link.load_account(&context.store, context.now().0).await?;
+    let (account, _) = link.load_account(context, &context.store).await?;
     state.sign_in_limit.admit_account(account.id)?;
     let previous_session = session_visitor(request).await?;
     let secret = begin_session_with_link(context, account.id, &link, &client).await?;
