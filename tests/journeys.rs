@@ -99,7 +99,7 @@ impl Person {
     /// From the front page to the account.
     async fn sign_in(&self, token: &str) {
         self.visitor.visit("/").await;
-        self.press(".top nav a[href='/sign-in']").await;
+        self.navigate("/sign-in").await;
         self.fill("#token", token).await;
         self.send("#sign-in button").await;
         self.visitor.find("#sign-out").await;
@@ -121,12 +121,17 @@ impl Person {
             if page.active_element().await.unwrap() == wanted {
                 return;
             }
-            // Keys that are sent to an element would fill a field for a date or a file instead of leaving it.
-            let tab = page.action_chain().send_keys(Key::Tab);
-            tab.perform().await.unwrap();
+            self.send_keys(Key::Tab).await;
         }
         let text = self.visitor.visible_text().await;
         panic!("{selector} is not reached by the Tab key:\n{text}");
+    }
+
+    /// Presses keys where the focus is. Keys that are sent to an element would fill a field for a date or a file
+    /// instead of leaving it, and are refused by a link that the driver takes for invisible.
+    async fn send_keys(&self, keys: impl Into<TypingData>) {
+        let chain = self.visitor.browser.page().action_chain();
+        chain.send_keys(keys).perform().await.unwrap();
     }
 
     /// Presses a link, a button or a checkbox.
@@ -142,7 +147,17 @@ impl Person {
             "input" => TypingData::from(" "),
             _ => TypingData::from(Key::Enter),
         };
-        self.visitor.type_keys(key).await;
+        self.send_keys(key).await;
+    }
+
+    /// Presses a link of the navigation.
+    async fn navigate(&self, address: &str) {
+        if self.way.by_keyboard {
+            self.press(&format!(".top nav a[href='{address}']")).await;
+        } else {
+            self.count_press();
+            self.visitor.click_in_navigation(address).await;
+        }
     }
 
     /// Presses a key that the page itself listens to.
@@ -223,7 +238,7 @@ async fn a_curator_empties_a_queue_of_sixty(way: Way) {
     let curator = Person::open(&registry.url, way).await;
     let token = registry.create_token("cora", "curator").await;
     curator.sign_in(&token).await;
-    curator.press(".top nav a[href='/reviews']").await;
+    curator.navigate("/reviews").await;
 
     curator.press(".filterbar summary").await;
     curator.fill("#tag", "skill7").await;
@@ -243,7 +258,7 @@ async fn a_curator_empties_a_queue_of_sixty(way: Way) {
     ];
     curator.visitor.wait_for_texts(&rejected).await;
 
-    curator.press(".top nav a[href='/reviews']").await;
+    curator.navigate("/reviews").await;
     curator.visitor.find(".queue input[name=pick]").await;
     let has_keys = way.by_keyboard && way.with_script;
     if has_keys {
@@ -350,7 +365,7 @@ async fn a_publisher_goes_from_registration_to_deprecation(way: Way) {
     ];
     let path = format!("/domains/{}/owner-vouch", origin.address());
     assert_eq!(admin.post(&path, &vouch).await.0, 303);
-    publisher.press(".top nav a[href='/waiting']").await;
+    publisher.navigate("/waiting").await;
     visitor
         .wait_for_texts(&["Echo: Approved by carl", "Better than before."])
         .await;
@@ -388,7 +403,7 @@ async fn an_auditor_answers_who_approved_which_content_when(way: Way) {
     let visitor = &auditor.visitor;
     let token = registry.create_token("audrey", "auditor").await;
     auditor.sign_in(&token).await;
-    auditor.press(".top nav a[href='/']").await;
+    auditor.navigate("/").await;
     auditor.fill("#q", "Echo").await;
     auditor.send("form.search button").await;
     auditor.press(".hit h2 a").await;
@@ -463,7 +478,7 @@ async fn an_admin_makes_the_first_publisher_and_ends_a_leaver(way: Way) {
     let admin = Person::open(&registry.url, way).await;
     let visitor = &admin.visitor;
     admin.sign_in(ADMIN_TOKEN).await;
-    admin.press(".top nav a[href='/admin']").await;
+    admin.navigate("/admin").await;
     admin.press(".states a[href='/admin/accounts']").await;
     admin.fill("#new-account #name", "pia").await;
     admin.press("#role-publisher").await;
@@ -530,7 +545,7 @@ async fn a_reader_finds_tries_and_saves(way: Way) {
     let reader = Person::open(&demo.url, way).await;
     let visitor = &reader.visitor;
     reader.sign_in(created["secret"].as_str().unwrap()).await;
-    reader.press(".top nav a[href='/']").await;
+    reader.navigate("/").await;
     reader.fill("#q", "trip").await;
     reader.send("form.search button").await;
     reader.press(".hit h2 a").await;
