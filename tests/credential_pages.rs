@@ -172,7 +172,7 @@ async fn the_command_line_reads_a_secret_from_standard_input_and_shows_it_nowher
         .await;
     let said = join_lines(&doctor.stdout);
     assert!(
-        said.contains("ok   secrets key: opens all 1 credentials"),
+        said.contains("ok   secrets key: decrypts all 1 credentials"),
         "{said}"
     );
 

@@ -109,7 +109,7 @@ async fn a_question_is_answered_by_its_meaning() {
     let (_, url) = line.split_once(" --registry ").unwrap();
     let (url, _) = url.split_once(' ').unwrap();
     let api = RegistryClient::new(url);
-    api.wait_for_vectors("all-MiniLM-L6-v2", 4).await;
+    api.wait_for_vectors("all-MiniLM-L6-v2", 6).await;
 
     let finished = typed(&line).await;
     assert_eq!(finished.status.code(), Some(0), "{line}: {finished:#?}");

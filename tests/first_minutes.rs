@@ -169,7 +169,10 @@ async fn a_local_registry_takes_an_agent_of_this_machine_without_a_configuration
 
     let (program, status_line) = start_serving(serve(true)).await;
     let registry = RegistryClient::new(status_line.url());
-    registry.register_approved(&origin.url("/card.json")).await;
+    let mut feed = registry.open_event_stream(0).await;
+    registry.register(&origin.url("/card.json")).await;
+    // A local registry reviews cards like any other.
+    feed.wait_for_match("review.opened", |_| true).await;
     assert_eq!(program.terminate().await.status.code(), Some(0));
 }
 

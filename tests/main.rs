@@ -60,6 +60,7 @@ mod identity;
 mod index;
 mod ingest;
 mod interop;
+mod journeys;
 mod large_cards;
 mod leases;
 mod long;

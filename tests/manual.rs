@@ -11,7 +11,8 @@ use crate::support::setup::RegistrySetup;
 
 /// The values of an attribute in a page.
 fn attribute_values<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
-    let values = page.split(&format!(" {name}=\"")).skip(1);
+    let start = format!(" {name}=\"");
+    let values = page.split(start.as_str()).skip(1);
     values.filter_map(|rest| rest.split('"').next()).collect()
 }
 

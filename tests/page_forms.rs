@@ -8,7 +8,8 @@ use crate::page_journeys::PageVisitor;
 use crate::page_quality::{AXE, LOOKS, axe, pictures};
 use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::serving_registry::ServingRegistry;
+use crate::support::program::registry_command;
+use crate::support::serving_registry::{ServingRegistry, start_serving};
 use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 const CARD: &str = "/.well-known/agent-card.json";
@@ -27,7 +28,7 @@ impl PageVisitor {
     }
 
     /// Checks the page that is open with axe on every screen, and takes its pictures.
-    async fn check_and_capture(&self, name: &str) {
+    pub(crate) async fn check_and_capture(&self, name: &str) {
         for (width, height, theme) in LOOKS {
             self.browser.set_color_scheme(theme).await;
             self.browser.emulate_screen_size(width, height).await;
@@ -189,6 +190,28 @@ async fn what_one_click_destroys_asks_first() {
 #[tokio::test]
 async fn what_one_click_destroys_asks_first_without_script() {
     a_click_asks_first(false).await;
+}
+
+/// The page of a sign-in link says who signs in, and its button signs in.
+#[tokio::test]
+async fn a_sign_in_link_asks_before_it_signs_in() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut command = registry_command(["demo", "--listen", "127.0.0.1:0"]);
+    command.env("TMPDIR", folder.path());
+    let (program, status_line) = start_serving(command).await;
+    let shown: Value = program
+        .wait_for_match(|line| serde_json::from_str(line).ok())
+        .await;
+    let mut accounts = shown["accounts"].as_array().unwrap().iter();
+    let publisher = accounts.find(|account| account["name"] == "publisher");
+    let link = publisher.unwrap()["sign_in"].as_str().unwrap();
+    let visitor = PageVisitor::open(status_line.url(), true).await;
+    visitor.browser.page().goto(link).await.unwrap();
+    visitor.wait_for_texts(&["Sign in as publisher"]).await;
+    visitor.check_and_capture("sign-in-link").await;
+    visitor.click("#sign-in-link button").await;
+    visitor.find(".top nav a.who").await;
+    visitor.finish("").await;
 }
 
 /// What a visitor reads who is signed out, apart from the id of the request.

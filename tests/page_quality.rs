@@ -221,6 +221,14 @@ async fn governed(demo: &DemoRegistry, agent: &str) {
     ask(Method::POST, "/v1/waivers", waiver).await;
 }
 
+/// The path of the page of an account that may be disabled.
+async fn account_page(demo: &DemoRegistry) -> String {
+    let account = http_client().get(format!("{}/v1/accounts/reader", demo.url));
+    let account = account.bearer_auth(&demo.token).send().await.unwrap();
+    let account: Value = account.json().await.unwrap();
+    format!("/admin/accounts/{}", account["id"].as_str().unwrap())
+}
+
 /// The script of axe-core, which the preparation of the tests installs.
 pub(crate) fn axe() -> String {
     let modules = PathBuf::from(required_variable("A2A_REGISTRY_TEST_NODE"));
@@ -313,6 +321,23 @@ impl DemoVisitor<'_> {
         if name == "agent-governed" {
             self.find("#waive summary").await.click().await.unwrap();
         }
+        if name == "reported" {
+            self.find("#report summary").await.click().await.unwrap();
+            let reason = self.find("#report-reason").await;
+            reason.send_keys("It books nothing").await.unwrap();
+        }
+        // Pages that the form of another one leads to: its button, and what only the page behind it has.
+        let form = match name {
+            "reported" => Some(("#report button", ".lead[role=status]")),
+            "withdrawal" => Some(("form[action$='/withdraw'] button", "#losses")),
+            "admin-account-end" => Some(("#end button", "#losses")),
+            "collection-preview" => Some(("button[value=preview]", "#preview")),
+            _ => None,
+        };
+        if let Some((button, behind)) = form {
+            self.find(button).await.click().await.unwrap();
+            self.find(behind).await;
+        }
         self.find("a[href='/']").await;
     }
 
@@ -350,7 +375,12 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
     let review = reported(&demo, &agent).await;
     collected(&demo).await;
     governed(&demo, &agent).await;
-    let act = format!("{agent}acts/deprecate");
+    let [act, final_act, visibility] =
+        ["deprecate", "retire", "visibility"].map(|act| format!("{agent}acts/{act}"));
+    let own_domain = format!("/domains/{}", origin.address());
+    let account = account_page(&demo).await;
+    let random = "A".repeat(43);
+    let login = format!("/login?port=1&state={random}&challenge={random}&days=30&scope=read");
     let pages = [
         ("home", "/"),
         ("results", "/?q=book+a+trip"),
@@ -368,11 +398,16 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("linted", "/register"),
         ("about", "/about"),
         ("missing", "/nowhere"),
+        ("domain-unknown", "/domains/nowhere.example.org"),
         ("manual", "/manual/reference/problems"),
         ("reference", "/docs/"),
         ("sign-in", "/sign-in"),
         ("account", "/account"),
         ("hooks", "/account/hooks"),
+        ("login", login.as_str()),
+        ("results-signed-in", "/?q=book+a+trip"),
+        ("domain-signed-in", own_domain.as_str()),
+        ("withdrawal", own_domain.as_str()),
         ("register-signed-in", "/register"),
         ("reviews", "/reviews"),
         ("review", review.as_str()),
@@ -381,11 +416,18 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("events", "/events"),
         ("admin", "/admin"),
         ("admin-accounts", "/admin/accounts"),
+        ("admin-account", account.as_str()),
+        ("admin-account-end", account.as_str()),
         ("admin-groups", "/admin/groups"),
         ("admin-tokens", "/admin/tokens"),
+        ("admin-sessions", "/admin/sessions"),
         ("agent-act", act.as_str()),
+        ("agent-act-final", final_act.as_str()),
+        ("agent-act-visibility", visibility.as_str()),
+        ("reported", agent.as_str()),
         ("collections", "/collections"),
         ("collection", "/collections/trips"),
+        ("collection-preview", "/collections/trips"),
         ("policies", "/policies"),
         ("policy-edit", "/policies/edit?template=deny-tag"),
         ("policy-faults", "/policies/edit"),

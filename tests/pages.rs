@@ -189,7 +189,7 @@ async fn a_person_finds_an_agent(visitor: &DemoVisitor<'_>) {
     let first = [
         "Find an agent for the job",
         "Everything is approved here.",
-        "3 agents",
+        "5 agents",
         "Popular tags",
         "Newest agents",
         "Recipe Scaler",
@@ -210,10 +210,19 @@ async fn a_person_finds_an_agent(visitor: &DemoVisitor<'_>) {
     }
 
     visitor.visit("/?q=").await;
-    assert_eq!(visitor.element_text(".count").await, "3 agents");
+    assert_eq!(visitor.element_text(".count").await, "5 agents");
     let mut names = visitor.element_texts(".hit h2").await;
     names.sort();
-    assert_eq!(names, ["Ledger Converter", "Recipe Scaler", "Trip Planner"]);
+    assert_eq!(
+        names,
+        [
+            "Invoice Reader",
+            "Ledger Converter",
+            "Menu Translator",
+            "Recipe Scaler",
+            "Trip Planner"
+        ]
+    );
     // On a phone the filters are a disclosure above the agents.
     visitor.browser.emulate_screen_size(390, 844).await;
     visitor
@@ -237,7 +246,7 @@ async fn a_person_finds_an_agent(visitor: &DemoVisitor<'_>) {
     assert!(visitor.element_text(".chip").await.contains("0.3"));
     assert_eq!(visitor.element_texts(".hit h2").await, ["Recipe Scaler"]);
     visitor.find(".chip").await.click().await.unwrap();
-    visitor.wait_for_texts(&["3 agents"]).await;
+    visitor.wait_for_texts(&["5 agents"]).await;
     visitor.browser.emulate_screen_size(1280, 800).await;
 
     visitor.visit("/?q=zzzznothing").await;

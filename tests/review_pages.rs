@@ -45,7 +45,7 @@ async fn the_form_for_many_reviews_keeps_its_filters_and_what_it_was_given() {
     let words = [
         "<h2>Results</h2>",
         "Echo: approved",
-        "<option value=\"all\" selected",
+        "name=\"state\" value=\"all\"",
     ];
     assert_shows(&decided, 200, &words);
     // Nothing is open any more.

@@ -16,7 +16,7 @@ use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 const MANY: usize = 51;
 
 /// Registers that many cards, which wait for their reviews.
-async fn register_waiting(registry: &ServingRegistry, count: usize) -> Origin {
+pub(crate) async fn register_waiting(registry: &ServingRegistry, count: usize) -> Origin {
     let origin = Origin::start();
     let registrations: Vec<Value> = (0..count)
         .map(|number| {
@@ -37,7 +37,7 @@ async fn register_waiting(registry: &ServingRegistry, count: usize) -> Origin {
     origin
 }
 
-async fn open_reviews(registry: &ServingRegistry, filter: &str) -> ReviewList {
+pub(crate) async fn open_reviews(registry: &ServingRegistry, filter: &str) -> ReviewList {
     let path = format!("/v1/reviews?state=open&page_size=100{filter}");
     registry.read_as_admin(&path).await
 }

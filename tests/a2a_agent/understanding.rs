@@ -220,7 +220,7 @@ async fn assert_page_understands(served: &ListeningRegistry) {
         "{html}"
     );
     assert!(!html.contains("Desk <mark>weather"), "{html}");
-    let again = link(&html, ">Understand filters in words<");
+    let again = link(&html, ">Use phrases as filters again<");
     let html = page(&again).await;
     assert!(!html.contains("Key <mark>weather"), "{html}");
     assert!(html.contains(chip), "{html}");

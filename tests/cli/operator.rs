@@ -271,7 +271,7 @@ async fn the_doctor_names_the_next_step() {
         &output,
         &["fail secret files: a2a.key_file", "replace the secret"],
     );
-    says(&output, &["fail public URL: ", "leads to something else"]);
+    says(&output, &["fail public URL: ", "leads to something other"]);
 
     let output = run("http://127.0.0.1:1", 0o600).await;
     says(&output, &["ok   secret files: "]);

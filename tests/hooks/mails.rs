@@ -6,6 +6,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::*;
+use crate::page_journeys::PageVisitor;
 use crate::support::api::ApiResponse;
 use crate::support::both_databases;
 use crate::support::database::Database;
@@ -403,6 +404,10 @@ async fn a_reader_confirms_and_ends_mails_on_a_page() {
     // Programs that look at links change nothing.
     let page = registry.get(&path).await;
     assert!(page.text().contains("Send them to me"), "{}", page.text());
+    let reader = PageVisitor::open(&registry.url, true).await;
+    reader.visit(&path).await;
+    reader.check_and_capture("mail-link").await;
+    reader.finish("").await;
     assert_eq!(state().await, "unconfirmed");
     let confirm = registry.request(Method::POST, &format!("{path}/confirm"));
     let confirmed = ApiResponse::send(confirm).await;

@@ -193,7 +193,9 @@ async fn calls_are_passed_on_with_the_users_token() {
             let mut direct = client.call(tool, arguments.clone()).await;
             if tool == "check_agent" {
                 // Each decision has an id of its own.
-                for answer in [&mut passed_on, &mut direct] {
+                let decided = [&mut passed_on, &mut direct].into_iter();
+                // Nothing is decided about what the caller does not find.
+                for answer in decided.filter(|answer| answer["isError"] != true) {
                     for action in ["discover", "invoke"] {
                         let decision = &mut answer["structuredContent"][action]["decision"];
                         assert!(decision.take().is_string());

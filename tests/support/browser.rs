@@ -129,6 +129,15 @@ impl Browser {
         .await;
     }
 
+    /// Runs this script in every page from now on, before the scripts of the page.
+    pub async fn run_before_page_scripts(&self, script: &str) {
+        self.run_devtools_command(
+            "Page.addScriptToEvaluateOnNewDocument",
+            json!({"source": script}),
+        )
+        .await;
+    }
+
     /// Allows pages to read and write the clipboard without asking.
     pub async fn allow_clipboard(&self) {
         let permissions = json!(["clipboardReadWrite", "clipboardSanitizedWrite"]);

@@ -18,7 +18,10 @@ const HARMLESS: [(&str, &str); 4] = [
 ];
 
 /// Forms that are sent by one click and destroy nothing, by their address.
-const DESTROY_NOTHING: [&str; 7] = [
+const DESTROY_NOTHING: [&str; 9] = [
+    // Both are the confirmation of what a command or a link asks for.
+    "/login",
+    "/sign-in-link",
     "/sign-out",
     "/sign-in/provider.0",
     "/waiting",

@@ -38,7 +38,8 @@ rule_table! {
         "nothing to do: 1.0 dropped `stateTransitionHistory`";
     CONVERT_SCHEME = "convert.scheme", Error, "1.0 §4.5.1",
         "one of the five kinds of security scheme, with a known location of its key",
-        "describe the scheme; requirements still name it, so that the agent does not seem to need no credentials";
+        "describe the scheme; requirements still name it, so that clients do not assume that the agent needs no \
+         credentials";
     CONVERT_SCHEME_ASSUMED = "convert.scheme-assumed", Warning, "1.0 §4.5",
         "security schemes with everything that a caller has to know",
         "add the missing member; a guess is used meanwhile, as the scheme's description says";

@@ -1,6 +1,6 @@
 //! Classifies the response to a request for a task that does not exist.
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
+use crate::fetch::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use serde_json::Value;
 
 use super::EndpointVerdict::{Answers, DoesNotAnswer, NeedsCredentials, NotA2a, Unclear};
@@ -60,13 +60,13 @@ fn judge_response(
     body: &[u8],
 ) -> (EndpointVerdict, String) {
     if matches!(status, 401 | 403) {
-        let reason = format!("The server wants credentials (status {status}).");
+        let reason = format!("The server requires credentials (status {status}).");
         return (NeedsCredentials, reason);
     }
     if wants_client_certificate(status, body) {
         return (
             NeedsCredentials,
-            "The server wants a client certificate.".into(),
+            "The server requires a client certificate.".into(),
         );
     }
     if form.is_grpc() {
@@ -104,7 +104,7 @@ fn judge_json_rpc(document: &Value) -> Option<(EndpointVerdict, String)> {
         return Some((Answers, ANSWERS_WITH_TASK.into()));
     }
     let Some(error) = document.get("error").filter(|error| error.is_object()) else {
-        let reason = "The server speaks JSON-RPC, and answers with something that is no task.";
+        let reason = "The server speaks JSON-RPC, but its result is not a task.";
         return Some((NotA2a, reason.into()));
     };
     let code = error.get("code").and_then(Value::as_i64);
@@ -121,7 +121,7 @@ fn judge_json_rpc(document: &Value) -> Option<(EndpointVerdict, String)> {
             false => (
                 Unclear,
                 format!(
-                    "The server speaks JSON-RPC, and its error is not one of A2A: {message} ({code_text})."
+                    "The server speaks JSON-RPC, but its error is not an A2A error: {message} ({code_text})."
                 ),
             ),
         },
@@ -135,7 +135,7 @@ fn judge_http_json(status: u16, document: &Value) -> Option<(EndpointVerdict, St
             true => (Answers, ANSWERS_WITH_TASK.into()),
             false => (
                 NotA2a,
-                "The server answers with a document that is no task.".into(),
+                "The server answers with a document that is not a task.".into(),
             ),
         });
     }
@@ -144,7 +144,8 @@ fn judge_http_json(status: u16, document: &Value) -> Option<(EndpointVerdict, St
     let code = error.get("code").and_then(Value::as_i64);
     let is_a2a = code.is_some_and(is_a2a_error_code)
         || has_a2a_details(error)
-        || (status == 404 && names_missing_task(error));
+        // The JavaScript SDK of 0.3 reports a missing task as an internal error.
+        || ((status == 404 || code == Some(-32603)) && names_missing_task(error));
     let text = error_text(error);
     let reason = format!("The agent answers with an A2A error: {text} (status {status}).");
     is_a2a.then_some((Answers, reason))
@@ -163,7 +164,7 @@ fn judge_status(
         }
         200..300 => {
             let binding = form.binding();
-            let reason = format!("The server answers, and not in the form of A2A over {binding}.");
+            let reason = format!("The server answers, but not in the form of A2A over {binding}.");
             (NotA2a, reason)
         }
         300..400 => {
@@ -172,11 +173,13 @@ fn judge_status(
         }
         // Of a proxy whose server does not respond.
         502..=504 | 520..=530 => {
-            let reason = format!("A proxy has no answer of the agent (status {status}).");
+            let reason = format!(
+                "A proxy answers that it got no response from the agent (status {status})."
+            );
             (DoesNotAnswer, reason)
         }
         _ => {
-            let what = format!("status {status}, and with no error of A2A");
+            let what = format!("status {status} and without an A2A error");
             (Unclear, format!("The server answers with {what}."))
         }
     }
@@ -197,13 +200,13 @@ fn judge_grpc(status: u16, headers: &HeaderMap) -> (EndpointVerdict, String) {
     let (verdict, what) = match code {
         Some(0) => return (Answers, ANSWERS_WITH_TASK.into()),
         Some(12) => {
-            let reason = "The server speaks gRPC, and does not have the A2A service.";
+            let reason = "The server speaks gRPC, but does not have the A2A service.";
             return (NotA2a, reason.into());
         }
         None => return (Unclear, "The gRPC response has no status.".into()),
         Some(5) => (Answers, "The agent answers NOT_FOUND"),
         // The service knows the method: a server without it answers UNIMPLEMENTED.
-        Some(3 | 9) => (Answers, "The agent answers with an error of the method"),
+        Some(3 | 9) => (Answers, "The agent answers with an error for this request"),
         Some(7) => (NeedsCredentials, "The server answers PERMISSION_DENIED"),
         Some(16) => (NeedsCredentials, "The server answers UNAUTHENTICATED"),
         Some(4) => (DoesNotAnswer, "The server answers DEADLINE_EXCEEDED"),

@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::RequestBuilder;
+pub(crate) use reqwest::header;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use time::OffsetDateTime;
 use url::Url;

@@ -27,7 +27,7 @@ pub struct DecisionRequest {
     pub subject: Option<DecisionSubject>,
 }
 
-/// Whom a decision is about: an account, or somebody who is in some groups.
+/// Whom a decision is about: an account, or a member of some groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionSubject {
@@ -57,10 +57,10 @@ pub struct DecisionBatchResult {
     pub decisions: Vec<PolicyDecision>,
 }
 
-/// What a policy tells those whom it forbids something.
+/// A policy's message to callers to whom it denies something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PolicyNotice {
-    /// The policy; `null` if it does not tell its name.
+    /// The policy; `null` if it is marked `@quiet`.
     pub policy: Option<String>,
     /// Its `@message`.
     pub message: Option<String>,
@@ -79,7 +79,7 @@ pub struct PolicyDecision {
     pub reason: Option<String>,
     /// The determining policies, for callers who see everything; empty for all others.
     pub policies: Vec<String>,
-    /// What the policies that forbid it say to those whom they forbid it, at most 5.
+    /// Messages of the policies that forbid it, at most 5.
     #[serde(default)]
     pub notices: Vec<PolicyNotice>,
     /// The number of the policy set that decided.

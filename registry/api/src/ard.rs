@@ -64,7 +64,7 @@ pub struct Entry {
     /// Two to five questions that the agent answers; absent in search results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub representative_queries: Vec<String>,
-    /// Its publisher, which proves nothing.
+    /// Its publisher, as the card names it: this is not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publisher: Option<Publisher>,
     /// What the registry has verified of its origin; absent if that is nothing, and in results of peers.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::SecretText;
 use super::limits::{self, MAX_CONDITION_VALUES};
 
-/// What a hook is told. An agent must meet every condition that is given; the values of one condition are
+/// Which notices a hook sends. An agent must meet every condition that is given; the values of one condition are
 /// alternatives.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -73,7 +73,7 @@ pub struct NewHook {
     /// most hourly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<HookFormat>,
-    /// What it is told; by default everything that the account may get.
+    /// Which notices it sends; by default all that the account may receive.
     #[serde(default)]
     pub filter: HookFilter,
 }
@@ -83,7 +83,7 @@ pub struct NewHook {
 pub struct Hook {
     /// Id of the hook.
     pub id: Uuid,
-    /// The account that is told.
+    /// The account that owns the hook, and whose permissions decide which notices it sends.
     pub account: String,
     /// Its name.
     pub name: String,
@@ -91,10 +91,10 @@ pub struct Hook {
     #[schema(value_type = HookFormat)]
     pub format: OpenEnum<HookFormat>,
     /// `unconfirmed` until the receiver has returned the challenge, `active`, or `ended` after an answer with status
-    /// 410, or when the reader of mails wants no more.
+    /// 410, or after the recipient of its mails has ended them.
     #[schema(value_type = HookState)]
     pub state: OpenEnum<HookState>,
-    /// What it is told.
+    /// Which notices it sends.
     pub filter: HookFilter,
     /// Scheme, host and port of its URL, or the domain of its mail address; null if the registry has lost the key that opens it.
     pub target: Option<String>,
@@ -142,7 +142,7 @@ pub struct HookConfirmation {
     pub challenge: String,
 }
 
-/// What became of a test delivery, or of the challenge while a hook is unconfirmed.
+/// Result of a test delivery or, while a hook is unconfirmed, of sending the challenge again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HookTest {
     /// Whether the receiver answered with a status of success.
@@ -177,12 +177,12 @@ pub struct HookReplayed {
 pub struct HookDelivery {
     /// Its id, which the receiver gets as `webhook-id`.
     pub id: Uuid,
-    /// What it says; while it waits, what it said when it was queued.
+    /// Kind of the notice; while the delivery waits, its kind when it was queued.
     #[schema(value_type = NoticeKind)]
     pub kind: OpenEnum<NoticeKind>,
     /// The agent or the review that it is about.
     pub subject: String,
-    /// When that happened.
+    /// Time of the change that the notice is about.
     pub at: Timestamp,
     /// `waiting`, `delivered` or `dead`.
     #[schema(value_type = DeliveryState)]
@@ -211,6 +211,6 @@ pub struct HookDeliveryList {
 pub struct WatchList {
     /// Ids of the agents, the last added first; at most 500.
     pub agents: Vec<Uuid>,
-    /// Whether a hook is told of them; without one nobody is.
+    /// Whether a hook of the account sends notices about them.
     pub has_hook: bool,
 }

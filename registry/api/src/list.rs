@@ -10,7 +10,7 @@ use super::{
     Version,
 };
 
-/// A page of agents. It can be read if `fields` names no members, or all members that a [`Hit`] has by default.
+/// A page of agents. With `fields`, each hit has only the named members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AgentList {
     /// Agents on this page.

@@ -99,7 +99,7 @@ pub struct PolicyReplica {
     pub in_force: u64,
     /// Number of agents that it has evaluated under the next set, or under the last one.
     pub evaluated: u64,
-    /// Number of agents to evaluate for that.
+    /// Number of agents to evaluate under the next set.
     pub agents: u64,
     /// When it has reported this.
     pub seen_at: Timestamp,
@@ -299,7 +299,7 @@ pub struct AccessChange {
 /// A preview that is waiting, in progress or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PreviewJob {
-    /// By which the preview is shown and cancelled.
+    /// Id of the preview, by which callers read and cancel it.
     pub id: Uuid,
     /// Whether the preview waits, runs or has ended, and how.
     #[schema(value_type = PreviewState)]

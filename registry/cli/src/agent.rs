@@ -75,7 +75,7 @@ pub enum AgentCommand {
         #[arg(value_name = "ACCOUNT")]
         account: String,
     },
-    /// Set labels of an agent, by which searches can filter; the others stay
+    /// Set or remove labels of an agent, by which searches can filter; its other labels stay
     Label {
         /// Its id, URN, host or card URL
         #[arg(value_name = "AGENT")]
@@ -87,12 +87,12 @@ pub enum AgentCommand {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Accept representative queries that are derived from an agent's skills, for its ARD entry
+    /// Let the registry derive representative queries for an agent's ARD entry from its skills
     DeriveQueries {
         /// Its id, URN, host or card URL
         #[arg(value_name = "AGENT")]
         agent: String,
-        /// Withdraw the acceptance
+        /// Stop deriving them
         #[arg(long)]
         off: bool,
     },

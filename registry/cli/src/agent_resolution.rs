@@ -161,7 +161,7 @@ impl Client {
 
     async fn agent_candidates_at_host(&self, host: &str) -> Result<AgentCandidates, CommandError> {
         let url = Url::parse(&format!("https://{host}/"))
-            .map_err(|error| CommandError::new(format!("{host} is no host: {error}")))?;
+            .map_err(|error| CommandError::new(format!("{host} is not a host: {error}")))?;
         let domain = Domain::from_url(&url).name;
         let domain = domain.trim_end_matches('.');
         let mut candidates = AgentCandidates::default();

@@ -130,7 +130,7 @@ fn system_resolver() -> Arc<dyn Resolver> {
     match HickoryResolver::from_system(FetchLimits::default().dns) {
         Ok(resolver) => Arc::new(resolver),
         Err(error) => {
-            tracing::warn!(%error, "no names but those of the sample agents are looked up");
+            tracing::warn!(%error, "DNS cannot be used: only the names of the sample agents are resolved");
             Arc::new(EmptyResolver)
         }
     }
@@ -232,7 +232,7 @@ fn print_accounts(
     console: &Console,
 ) -> Result<(), CommandError> {
     console.print_line(&format!(
-        "listening on {url} (Ctrl-C ends it and removes everything)"
+        "listening on {url} (Ctrl-C ends it, and removes its temporary folder)"
     ))?;
     console.print_line("")?;
     console.print_line("Sign in as (each link once, within ten minutes):")?;

@@ -247,16 +247,16 @@ async fn check_secrets_key(config: &Config) -> Option<DoctorCheck> {
         (false, 0) => None,
         (true, 0) => check(
             CheckStatus::Ok,
-            "is valid; nothing is sealed with it".into(),
+            "is valid; nothing is encrypted with it yet".into(),
         ),
         (true, _) if unopened == 0 => check(
             CheckStatus::Ok,
-            format!("opens all {all} credentials of sources and hooks"),
+            format!("decrypts all {all} credentials of sources and hooks"),
         ),
         (true, _) => check(
             CheckStatus::Fail,
             format!(
-                "does not open {unopened} of {all} credentials of sources and hooks; put the right file back, or set \
+                "cannot decrypt {unopened} of {all} credentials of sources and hooks; put the right file back, or set \
                  them again"
             ),
         ),

@@ -27,7 +27,7 @@ use vouch::VouchArgs;
 /// Subcommands of `domain`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum DomainCommand {
-    /// Show a domain on one screen: proofs, sources, why something is not listed, what is due
+    /// Show a domain: its proofs and sources, why an agent is not listed, and when the next check is due
     Show {
         #[command(flatten)]
         name: DomainArg,
@@ -37,7 +37,7 @@ pub enum DomainCommand {
     },
     /// List registered domains
     List(PageArgs),
-    /// Vouch for a host as its operator, for a registrant of it, for an account as its owner, or for its endpoints
+    /// Vouch, as an admin, for a host, for one of its registrants, for an account as its owner, or for its endpoints
     Vouch(VouchArgs),
     /// Crawl a domain as soon as possible
     Recrawl {

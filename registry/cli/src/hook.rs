@@ -25,18 +25,18 @@ pub enum HookCommand {
     List(ListHooksArgs),
     /// Show a hook
     Show(HookArg),
-    /// Confirm a hook by the text that its receiver got
+    /// Confirm a hook with the challenge that was sent to its receiver
     Confirm {
         #[command(flatten)]
         hook: HookArg,
-        /// The challenge
+        /// The challenge, from the first message to the receiver
         challenge: String,
     },
-    /// Send a test delivery, or the challenge again
+    /// Send a test delivery or, while a hook is unconfirmed, the challenge again
     Test(HookArg),
-    /// Give a hook new keys; those before sign for another day
+    /// Give a hook new keys; the previous keys also sign deliveries for one more day
     Rotate(HookArg),
-    /// Send deliveries again: those that were given up, or one
+    /// Send deliveries again: all that were given up, or the one of --delivery
     Replay {
         #[command(flatten)]
         hook: HookArg,
@@ -73,22 +73,22 @@ pub struct CreateHookArgs {
     /// Body of deliveries: cloudevents or slack; mail for an address [default: cloudevents]
     #[arg(long, value_name = "FORMAT")]
     format: Option<HookFormat>,
-    /// A kind of notices, may be repeated [default: all that you may get]
+    /// Only notices of this kind, such as agent.changed; may be repeated [default: all kinds that you may receive]
     #[arg(long, value_name = "KIND")]
     kind: Vec<NoticeKind>,
-    /// An agent, may be repeated
+    /// Only this agent; may be repeated
     #[arg(long, value_name = "AGENT")]
     agent: Vec<String>,
-    /// The agents that you watch
+    /// Only the agents that you watch, in addition to those of --agent
     #[arg(long)]
     watched: bool,
-    /// A domain, may be repeated
+    /// Only agents of this domain; may be repeated
     #[arg(long, value_name = "DOMAIN")]
     domain: Vec<String>,
-    /// A collection, may be repeated
+    /// Only agents of this collection; may be repeated
     #[arg(long, value_name = "NAME")]
     collection: Vec<String>,
-    /// Name or id of one of your saved searches
+    /// Only agents that your saved search of this name or id finds
     #[arg(long, value_name = "SEARCH", conflicts_with_all = ["domain", "collection"])]
     search: Option<String>,
 }
@@ -354,14 +354,14 @@ pub async fn run_watch(arguments: &WatchArgs, client: &Client, console: &Console
     if arguments.end {
         client.unwatch(id).await?;
         return console.print_result(&json!({ "ended": id }), || {
-            console.print_line(&format!("you do not watch {id} any more"))
+            console.print_line(&format!("you no longer watch {id}"))
         });
     }
     let reply = client.watch(id).await?;
     console.print_result(&reply, || {
         if !reply.value.has_hook {
             terminal::eprint_note(
-                "no hook tells you of watched agents yet; `hook create NAME URL --watched` makes one",
+                "no hook sends notices about watched agents yet; create one with `hook create NAME URL --watched`",
             );
         }
         console.print_line(&format!("you watch {id}"))

@@ -36,10 +36,11 @@ pub struct ImportArgs {
     /// File that `export` has written; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Only show what would be created and what differs; the exit code is 1 if anything would or does
+    /// Only show what would be created and what differs; the exit code is 1 if there is either
     #[arg(long)]
     dry_run: bool,
-    /// Do not wait for the first crawl of what is registered; import again later to decide
+    /// Do not wait for the first crawl of the imported sources; import again later to add the decisions about their
+    /// cards
     #[arg(long)]
     no_wait: bool,
 }

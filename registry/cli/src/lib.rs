@@ -147,7 +147,7 @@ enum Command {
     Search(Box<search::SearchArgs>),
     /// Show an agent, its card, its versions, its findings, or what changed
     Show(show::ShowArgs),
-    /// Ask an agent directly whether it answers, without sending a message
+    /// Check from this machine whether an agent answers, without sending it a message
     Check(check::CheckArgs),
     /// Send a text to an agent and print its answer
     Send(Box<send::SendArgs>),
@@ -190,10 +190,10 @@ enum Command {
     /// List, grant and end waivers, which exempt an agent's content from a policy
     #[command(subcommand)]
     Waiver(waiver::WaiverCommand),
-    /// Create, list, confirm, test, replay and delete hooks, which tell your programs of agents and reviews
+    /// Create, list, confirm, test, replay and delete hooks, which notify your programs about agents and reviews
     #[command(subcommand)]
     Hook(hook::HookCommand),
-    /// Watch an agent: your hooks tell you when it changes
+    /// Watch an agent: your hooks created with `--watched` send a notice when it changes
     Watch(hook::WatchArgs),
     /// Export domains, sources, decisions, policies, labels, waivers, collections and groups as JSON Lines
     Export,
@@ -209,7 +209,7 @@ enum Command {
     Waiting(inbox::InboxArgs),
     /// List or export events: who did what, when, and with which content
     Events(events::EventsArgs),
-    /// Install sentence encoders for the search, or show them
+    /// Install or show sentence encoders, which search by meaning needs
     #[command(subcommand)]
     Model(model::ModelCommand),
     /// Migrate the database to this program's schema
@@ -222,7 +222,7 @@ enum Command {
     Reindex(offline_args::OfflineArgs),
     /// Print the API description (`OpenAPI` 3.1)
     Openapi,
-    /// Check configuration, folder, database, DNS and registry
+    /// Check configuration, secret files, data folder, database, DNS, identity providers, proxy and registry
     Doctor(doctor::DoctorArgs),
     /// Print completions for a shell
     Completions(maintenance::CompletionsArgs),

@@ -129,7 +129,7 @@ async fn revoke_login(client: &Client, login: &StoredLogin) -> Result<(), Comman
 /// The registry, which must be one that nobody can listen to on the way.
 fn parse_registry_url(client: &Client) -> Result<Url, CommandError> {
     let url = Url::parse(client.base_url())
-        .map_err(|error| CommandError::new(format!("--registry is no URL: {error}")))?;
+        .map_err(|error| CommandError::new(format!("--registry is not a URL: {error}")))?;
     match url.scheme() == "https" || is_loopback(&url) {
         true => Ok(url),
         false => Err(CommandError::new(format!(

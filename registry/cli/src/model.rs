@@ -41,7 +41,7 @@ pub enum ModelCommand {
     /// Check a sentence encoder, copy it into the data folder and make it the one in use
     #[command(after_help = INSTALL_EXAMPLES)]
     Install(InstallModelArgs),
-    /// Show which sentence encoders there are, which one is in use, and how far it is with the agents
+    /// Show the installed sentence encoders, the one in use, and how many agents it has encoded
     Status(OfflineArgs),
 }
 

@@ -58,7 +58,7 @@ pub enum PolicyCommand {
         /// Name of the template
         name: Option<String>,
     },
-    /// Show whether the caller, or somebody else, may find or call an agent
+    /// Show whether you, or another account or group, may find or call an agent
     Decide(DecideArgs),
     /// Show the record of a decision
     Decision {
@@ -79,10 +79,10 @@ pub struct DecideArgs {
     /// Exact URL of an approved interface, in place of the agent
     #[arg(long, value_name = "URL", conflicts_with = "agent")]
     url: Option<String>,
-    /// Decide about this account (`anonymous` for clients without a token)
+    /// Check this account instead of yours (`anonymous` for clients without a token)
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
-    /// Decide about a member of this group; repeat for several
+    /// Check a member of this group instead; may be repeated
     #[arg(long, value_name = "GROUP", conflicts_with = "account")]
     group: Vec<String>,
 }

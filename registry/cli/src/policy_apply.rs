@@ -44,7 +44,8 @@ pub struct ApplyPoliciesArgs {
 /// Options of commands that put policies in force.
 #[derive(Args, Debug, Clone, Default)]
 pub struct PolicyApplyOptions {
-    /// Wait until the new set is in force in every running process of the registry; after SECONDS the exit code is 1
+    /// Wait until the new set is in force in every running process of the registry; the exit code is 1 if that takes
+    /// longer than SECONDS
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "600",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: Option<u64>,

@@ -35,13 +35,12 @@ pub enum ReviewCommand {
         /// Id of the review
         id: Uuid,
     },
-    /// Approve the content of a review; with --all-matching, of all open reviews that match, 50 at most
+    /// Approve the content of a review or, with --all-matching, of up to 50 open reviews that match the filters
     Approve(ReviewDecisionArgs),
-    /// Reject the content of a review; with --all-matching, of all open reviews that match, 50 at most. Rejecting a
-    /// report puts the agent on hold
+    /// Reject the content of a review or, with --all-matching, of up to 50 open reviews that match the filters.
+    /// Rejecting a report puts the agent on hold
     Reject(ReviewDecisionArgs),
-    /// Approve the content of a review alone for 24 hours, although others must approve; they confirm it in the
-    /// meantime
+    /// Approve the content of a review alone in an emergency; others must confirm that within 24 hours
     BreakGlass(BreakGlassArgs),
     /// Withdraw your approval of a review that needs more approvals
     WithdrawApproval {
@@ -77,28 +76,28 @@ pub struct ReviewFilterArgs {
     /// first, none, low, high or critical; may be repeated
     #[arg(long, value_name = "CLASS", value_parser = ["first", "none", "low", "high", "critical"])]
     change: Vec<String>,
-    /// Of agents of this domain
+    /// Only reviews of agents of this domain
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
-    /// Of cards whose source was registered by this account
+    /// Only reviews of cards whose source this account registered
     #[arg(long, value_name = "ACCOUNT")]
     submitter: Option<String>,
-    /// Of agents of this provider
+    /// Only reviews of agents of this provider
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// Of cards with this tag
+    /// Only reviews of cards with this tag
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
-    /// Of cards that require this authentication
+    /// Only reviews of cards that require this authentication
     #[arg(long, value_name = "AUTH")]
     auth: Option<String>,
-    /// Of cards with an interface on this host
+    /// Only reviews of cards with an interface on this host
     #[arg(long, value_name = "HOST")]
     endpoint_host: Option<String>,
-    /// Assigned to this account; `me` for your own
+    /// Only reviews assigned to this account; `me` for yours
     #[arg(long, value_name = "ACCOUNT")]
     assignee: Option<String>,
-    /// Of your own agents
+    /// Only reviews of your own agents
     #[arg(long)]
     mine: bool,
 }
@@ -159,7 +158,8 @@ pub struct ReviewDecisionArgs {
         conflicts_with = "all_matching"
     )]
     id: Option<Uuid>,
-    /// Digest of the content to decide on, so that newer content is not decided by accident; prompted for if absent
+    /// Digest of the content to decide on; if the review is about other content, nothing is decided [default: the
+    /// review's content, whose digest is printed]
     #[arg(long, value_name = "SHA256", conflicts_with = "all_matching")]
     digest: Option<String>,
     /// Reason, stored with the decision
@@ -180,7 +180,8 @@ pub struct ReviewDecisionArgs {
 pub struct BreakGlassArgs {
     /// Id of the review
     id: Uuid,
-    /// Digest of the content to decide on, so that newer content is not decided by accident; prompted for if absent
+    /// Digest of the content to decide on; if the review is about other content, nothing is decided [default: the
+    /// review's content, whose digest is printed]
     #[arg(long, value_name = "SHA256")]
     digest: Option<String>,
     /// Reason, shown to everyone who sees the agent
@@ -423,7 +424,7 @@ async fn approve_by_break_glass(
     let until = review.due.map(Timestamp::to_readable).unwrap_or_default();
     console.print_result(&reply, || {
         console.print_line(&format!(
-            "{} ({}) is approved by you alone until {until}; review {} is there for others to confirm it{}",
+            "{} ({}) is approved by you alone until {until}; others must confirm it in review {}{}",
             review.name,
             review.agent,
             review.id,

@@ -89,10 +89,10 @@ pub struct SearchArgs {
     /// content: one hit for all agents with the same name at the same endpoint, or with the same content
     #[arg(long, value_name = "BY")]
     group: Option<String>,
-    /// Leave out matches that do not fit the words well, also when counting values
+    /// Leave out matches that do not fit the words well, also from the counts of --facets
     #[arg(long)]
     fitting: bool,
-    /// Search for all words as text: phrases such as "without login" or "but not acme" are no filters then
+    /// Search for all words as text, instead of using phrases such as "without login" or "but not acme" as filters
     #[arg(long)]
     no_understand: bool,
     /// Count values of these members over all matches, such as tag,provider

@@ -29,7 +29,7 @@ pub enum TokenCommand {
         /// The token's id
         id: Uuid,
     },
-    /// Replace a lost admin token; opens the data folder itself, so no server may use it
+    /// Replace a lost admin token; stop the server first, because this command opens its data folder
     ResetAdmin(OfflineArgs),
 }
 

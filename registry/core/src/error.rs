@@ -245,7 +245,7 @@ impl AppError {
 
     /// No page or resource has the requested address.
     pub fn no_resource() -> Self {
-        Self::not_found("This address does not exist.")
+        Self::not_found("Nothing exists at this path. /openapi.json lists all paths of the API.")
     }
 
     /// The request does not fit the present state.

@@ -37,7 +37,7 @@ text_enum! {
         DomainRecrawl = "domain.recrawl",
         /// A domain was deleted and its agents retired.
         DomainDeleted = "domain.deleted",
-        /// What the cards of a domain's agents said was deleted everywhere; events keep their digests.
+        /// The cards of a domain's agents were erased; events keep their digests.
         DomainErased = "domain.erased",
         /// A card was found in a slot for the first time.
         AgentDiscovered = "agent.discovered",
@@ -49,7 +49,7 @@ text_enum! {
         AgentApproved = "agent.approved",
         /// A rule or a person rejected the content of a card.
         AgentRejected = "agent.rejected",
-        /// An approval ended with its cause: `--approve-all`, a proof that covered the card, or a break-glass
+        /// An approval ended because its cause ended: `--approve-all`, a proof that covered the card, or a break-glass
         /// approval.
         AgentReturned = "agent.returned",
         /// One account alone approved a version, for a day.
@@ -84,7 +84,7 @@ text_enum! {
         ReviewAssigned = "review.assigned",
         /// An approval was added that is not the last one required, or was revoked.
         ReviewApproval = "review.approval",
-        /// Somebody reported an agent.
+        /// A caller reported an agent.
         AgentReported = "agent.reported",
         /// A token was created.
         TokenCreated = "token.created",
@@ -122,7 +122,7 @@ text_enum! {
         PolicySet = "policy.set",
         /// Policies began to hide an agent from some callers who could see it otherwise.
         AgentHidden = "agent.hidden",
-        /// Policies hide an agent from nobody any more.
+        /// Policies no longer hide an agent from any caller.
         AgentUnhidden = "agent.unhidden",
         /// A waiver was granted.
         WaiverGranted = "waiver.granted",

@@ -4,7 +4,7 @@
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// What a notice says. The first three are about agents that a filter selects, as the account sees them.
+    /// The kind of a notice. The first three are about agents that the hook's filter selects and its account can see.
     NoticeKind {
         /// An agent matches that did not before.
         AgentAppeared = "agent.appeared",

@@ -10,7 +10,7 @@ pub const MAX_MESSAGE_CHARS: usize = 500;
 /// Maximum number of characters of `@contact`.
 pub const MAX_CONTACT_CHARS: usize = 200;
 
-/// What a policy tells those whom it forbids something.
+/// A policy's message to callers to whom it denies something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicyNotice {
     /// The identifier of the policy; `None` with `@quiet`.

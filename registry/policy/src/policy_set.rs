@@ -10,14 +10,13 @@ use cedar_policy::{
 };
 
 use crate::action::Action;
-use crate::agent_age::AgeThreshold;
+use crate::agent_age::{AgeThreshold, MAX_AGE_COMPARISONS};
 use crate::agent_attributes::{AgentAttributes, CollectionMembership, domain_entities};
 use crate::batch_evaluation::BatchEvaluator;
 use crate::nesting_limit::{PolicyTextSize, is_nested_too_deeply, run_with_large_stack};
 use crate::policy::{Effect, Policy, PolicyMode, PolicyText, entity_uid};
 use crate::policy_error::PolicyError;
 use crate::policy_matches::PolicyMatches;
-use crate::policy_times::check_age_thresholds;
 use crate::principal::{ANONYMOUS_ACCOUNT, PrincipalScope};
 
 /// The Cedar schema of the entities and attributes that policies may use.
@@ -428,4 +427,20 @@ pub fn format_policy(text: &str) -> Result<String, String> {
     };
     run_with_large_stack(format)
         .unwrap_or_else(|| Err("not enough memory to parse the policy".to_owned()))
+}
+
+/// The error of a set that compares ages with too many numbers, at the first policy beyond.
+fn check_age_thresholds(policies: &[Policy]) -> Option<PolicyError> {
+    let mut thresholds = BTreeSet::new();
+    policies.iter().find_map(|policy| {
+        thresholds.extend(policy.age_thresholds.iter().copied());
+        // A comparison has up to two thresholds.
+        (thresholds.len() > 2 * MAX_AGE_COMPARISONS).then(|| {
+            let message = format!(
+                "the policies of a set may compare ages of agents with {MAX_AGE_COMPARISONS} different numbers, and this \
+                 one has more"
+            );
+            PolicyError::at_start(&policy.id, &policy.text, message)
+        })
+    })
 }

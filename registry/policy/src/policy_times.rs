@@ -1,10 +1,7 @@
 //! What of a set depends on the time: the dates of its policies, and the ages of agents that they compare.
 
-use std::collections::BTreeSet;
-
 use a2a_registry_domain::timestamp::Timestamp;
 
-use crate::agent_age::MAX_AGE_COMPARISONS;
 use crate::policy::Policy;
 use crate::policy_error::PolicyError;
 use crate::policy_set::PolicySet;
@@ -46,20 +43,4 @@ impl PolicySet {
         let custom = self.policies().iter().filter(|policy| !policy.is_built_in);
         custom.flat_map(Policy::annotation_errors).collect()
     }
-}
-
-/// The error of a set that compares ages with too many numbers, at the first policy beyond.
-pub(crate) fn check_age_thresholds(policies: &[Policy]) -> Option<PolicyError> {
-    let mut thresholds = BTreeSet::new();
-    policies.iter().find_map(|policy| {
-        thresholds.extend(policy.age_thresholds.iter().copied());
-        // A comparison has up to two thresholds.
-        (thresholds.len() > 2 * MAX_AGE_COMPARISONS).then(|| {
-            let message = format!(
-                "the policies of a set may compare ages of agents with {MAX_AGE_COMPARISONS} different numbers, and this \
-                 one has more"
-            );
-            PolicyError::at_start(&policy.id, &policy.text, message)
-        })
-    })
 }

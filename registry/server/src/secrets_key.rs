@@ -51,8 +51,9 @@ pub(crate) async fn load_secrets_key(
 
 fn wrong_key_error(path: &Path, sealed: u64) -> StartError {
     StartError(format!(
-        "{SECRETS_KEY_SETTING} {} has not sealed any of the {sealed} credentials of sources and hooks: put the \
-         earlier file back, or, if it is lost, start without a key file, remove them, and start with this one",
+        "{SECRETS_KEY_SETTING} {} is another key: it cannot decrypt any of the {sealed} credentials of sources and \
+         hooks; put the earlier file back, or, if it is lost, start without a key file, remove the credentials and \
+         hooks, and start with this one",
         path.display()
     ))
 }

@@ -135,9 +135,7 @@ pub(crate) async fn assemble_context(
     purpose: StartPurpose,
 ) -> Result<(AppContext, Option<String>), StartError> {
     let (data_dir, store) = open_store(&config, purpose).await?;
-    let signer = PageTokenSigner::new(
-        &load_shared_key(&store, PAGE_TOKEN_KEY_SETTING, entropy.as_ref()).await?,
-    );
+    let signing_key = load_shared_key(&store, PAGE_TOKEN_KEY_SETTING, entropy.as_ref()).await?;
     let sealer = load_sign_in_sealer(&store, entropy.as_ref()).await?;
     let secrets = match purpose {
         StartPurpose::Serve => load_secrets_key(&config, &store, entropy.as_ref()).await?,
@@ -183,7 +181,7 @@ pub(crate) async fn assemble_context(
         webhook_pace: WebhookPace::default(),
         delivery_counts: DeliveryCounts::default(),
         requested_mail_pace: WebhookPace::default(),
-        page_token_signer: signer,
+        page_token_signer: PageTokenSigner::new(&signing_key),
         sealer,
         secrets,
         store,

@@ -44,7 +44,7 @@ pub(super) async fn check_identity_providers(config: &Config) -> Vec<DoctorCheck
             ),
         ),
         Ok(ProviderFacts { keys, clock_lead }) => {
-            let reached = format!("{name} responds with {keys} keys");
+            let reached = format!("{name} responds and publishes {keys} keys");
             match clock_lead.map(|lead| judge_clock_lead("the provider", lead)) {
                 Some((verdict, clock)) => check(verdict, format!("{reached}; {clock}")),
                 None => check(CheckStatus::Ok, reached),
@@ -138,12 +138,12 @@ fn judge_keys(
         (Ok((200, _)), Ok((status, _))) => Err((
             CheckStatus::Fail,
             format!(
-                "{public} leads to something else than --registry (HTTP {status} without its keys); correct \
+                "{public} leads to something other than --registry (HTTP {status} without its keys); correct \
                  server.public_url or the proxy"
             ),
         )),
         (_, Ok((status, _))) => Ok(format!(
-            "{public} responds with HTTP {status}; that it leads to this registry cannot be told without its keys"
+            "{public} responds with HTTP {status}; without its keys, whether it leads to this registry is unknown"
         )),
     }
 }

@@ -19,7 +19,8 @@ pub struct VouchArgs {
     /// Reason, stored with the vouch
     #[arg(long, value_name = "TEXT", required_unless_present_any = ["end_owner", "end_endpoints"])]
     reason: Option<String>,
-    /// Vouch for a registrant: the rules decide about the card URLs of the host that this account registers, too
+    /// Vouch for a registrant: the admission rules then also decide about card URLs of the host that this account
+    /// registers
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
     /// Vouch for an owner: this account may act as the owner of a host that cannot be proved; this is not a proof
@@ -31,7 +32,8 @@ pub struct VouchArgs {
     /// End the vouch for the owner
     #[arg(long, conflicts_with_all = ["reason", "account", "owner", "expires_in_days", "endpoints", "end_endpoints"])]
     end_owner: bool,
-    /// Permit checks of the endpoints on exactly this scheme, host and port, and asking by their URLs
+    /// Permit the registry to check the endpoints on exactly this scheme, host and port, and gateways to ask about
+    /// them by URL
     #[arg(long, conflicts_with_all = ["account", "owner"])]
     endpoints: bool,
     /// End the vouch for the endpoints

@@ -66,7 +66,7 @@ pub(crate) struct AgentCallArgs {
     /// Fetch the card directly from this URL or host, without a registry
     #[arg(long)]
     direct: bool,
-    /// Send nothing to an agent that is on hold, not approved or deprecated, that has an invalid signature, that
+    /// Send nothing to an agent that is on hold, not approved, or deprecated, that has an invalid signature, that
     /// changed its card since it was approved, that has no URL in its card, or that you may not call
     #[arg(long, conflicts_with = "direct")]
     strict: bool,

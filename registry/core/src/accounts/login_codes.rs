@@ -44,7 +44,8 @@ pub fn issue_login_code(
     let actor = caller.require_account()?;
     let Credential::Session(session) = actor.credential else {
         return Err(AppError::unauthenticated(
-            "Only a session of the web pages can allow a login.",
+            "A login can be allowed only in a browser that is signed in to this registry. Open the address that \
+             `a2a-registry login` prints.",
         ));
     };
     issue_code(context, CODE_PURPOSE, LoginCode { session, login })

@@ -37,7 +37,7 @@ const MAX_HIDE_RETRIES: u32 = 5;
 const ALLOW_LISTED_FACT: &str = "allow_listed";
 /// The reason of the hold on agents that are not decided yet.
 const UNDECIDED_REASON: &str =
-    "the admission rules have changed, and the agent is not decided by them yet";
+    "the admission rules have changed, and have not been applied to this agent yet";
 
 /// Hides the agents that the rules of this process may forbid. Deadlocks are retried: another process writes many of
 /// the same rows, and PostgreSQL has aborted one of the two writes.
@@ -82,7 +82,7 @@ async fn hide_forbidden_agents(context: &AppContext) -> Result<Vec<Uuid>, AppErr
         let agents = forbidden.len();
         tracing::info!(
             agents,
-            "agents are on hold until they are decided by the changed rules"
+            "agents are on hold until the changed rules are applied to them"
         );
     }
     Ok(undecided.into_iter().map(|(id, _)| id).collect())

@@ -31,7 +31,7 @@ pub fn start_rules_job(context: &Arc<AppContext>, cancel: CancellationToken) -> 
                 Ok(RulesRunEnd::Superseded) => {
                     if !std::mem::replace(&mut is_superseded, true) {
                         tracing::warn!(
-                            "another process was started or reloaded with different rules, and decides by those. \
+                            "another process was started or reloaded with different rules, and applies those. \
                              Configure the same rules for all processes"
                         );
                     }
@@ -44,7 +44,7 @@ pub fn start_rules_job(context: &Arc<AppContext>, cancel: CancellationToken) -> 
                     let error = error.log_message();
                     tracing::error!(
                         error,
-                        "deciding by the changed rules failed and is retried later"
+                        "applying the changed rules failed, and is retried later"
                     );
                     Some(DATABASE_RETRY_DELAY)
                 }

@@ -168,7 +168,7 @@ impl<'a> RulesRun<'a> {
         stored.total = stored.decided + left;
         if left > 0 {
             let (decided, total) = (stored.decided, stored.total);
-            tracing::info!(decided, total, "deciding by the changed rules");
+            tracing::info!(decided, total, "applying the changed rules");
             context
                 .rules_progress
                 .set_stage(RulesRunStage::Deciding { decided, total });
@@ -247,7 +247,7 @@ impl<'a> RulesRun<'a> {
                 Err(error) if error.is_database_failure() => return Err(error),
                 Err(error) => {
                     let text = error.log_message();
-                    tracing::error!(error = text, %id, "a decision by the changed rules failed");
+                    tracing::error!(error = text, %id, "the changed rules could not be applied");
                     self.failed_count += 1;
                     self.stored.review_failed |= matches!(single, DecisionBatch::Reviews(_));
                 }
@@ -314,7 +314,7 @@ impl<'a> RulesRun<'a> {
         if decided / DECISIONS_PER_LOG == decided_before / DECISIONS_PER_LOG {
             return;
         }
-        tracing::info!(decided, total, "decided by the changed rules");
+        tracing::info!(decided, total, "applied the changed rules");
         let mut applied_seq = context.signals.applied_event.subscribe();
         if !context.signals.is_index_following.load(Ordering::Acquire)
             || context.index.applied_seq() >= self.last_seq
@@ -366,7 +366,7 @@ impl<'a> RulesRun<'a> {
         write.commit().await?;
         if end == RulesRunEnd::Decided && self.stored.decided > 0 {
             let decided = self.stored.decided;
-            tracing::info!(decided, "everything is decided by the changed rules");
+            tracing::info!(decided, "the changed rules were applied to everything");
         }
         Ok(end)
     }

@@ -101,7 +101,7 @@ pub fn caller_kinds(known: &KnownCallers, set: &PolicySet) -> Vec<Caller> {
     let strangers = [Caller::default(), new_group_caller(Vec::new(), Vec::new())];
     strangers
         .into_iter()
-        .chain(accounts.cloned().take(MAX_CALLER_KINDS))
+        .chain(accounts.take(MAX_CALLER_KINDS).cloned())
         .chain(members.take(MAX_CALLER_KINDS))
         .collect()
 }

@@ -336,7 +336,7 @@ impl AgentRelatedRows {
         let domain = self.domains.get(&agent.domain_id)?;
         // The same applies to the states.
         let states = KnownAgentStates::from_rows(&agent, &version, &domain.state)
-            .inspect_err(|error| tracing::error!(agent = %agent.id, %error, "an agent is left out"))
+            .inspect_err(|error| tracing::error!(agent = %agent.id, %error, "an agent cannot be read and is left out"))
             .ok()?;
         let sources = self.sources.remove(&agent.id).unwrap_or_default();
         let key_binding = self.key_bindings.get(&agent.domain_id).cloned();

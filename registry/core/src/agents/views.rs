@@ -433,7 +433,7 @@ fn version_view(
         .state()
         .and_then(|state| Ok((state, row.change_class()?)));
     let (state, change_class) = known
-        .inspect_err(|error| tracing::error!(%error, "a version is left out"))
+        .inspect_err(|error| tracing::error!(%error, "a version cannot be read and is left out"))
         .ok()?;
     Some(Version {
         signature_verdict: key_binding.signature_verdict(Some(&row)),

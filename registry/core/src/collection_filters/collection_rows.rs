@@ -109,7 +109,7 @@ pub fn parse_filter_terms(text: &str) -> Result<Vec<(String, String)>> {
 }
 
 /// Writes terms as the text of a filter, with one space between them.
-pub fn format_filter<'a>(terms: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+pub fn format_filter<'n, 'v>(terms: impl Iterator<Item = (&'n str, &'v str)>) -> String {
     let terms = terms.map(|(name, value)| match value.contains(char::is_whitespace) {
         true => format!("{name}:\"{value}\""),
         false => format!("{name}:{value}"),

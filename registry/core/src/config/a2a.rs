@@ -11,7 +11,7 @@ const MAX_TEXT_CHARS: usize = 2000;
 section! {
     /// `[a2a]`: the registry as an agent: its card, the key that signs it, and the tasks it keeps.
     pub struct A2aConfig {
-        /// Whether the registry is an agent. If not, its card and its endpoints do not exist.
+        /// Whether the registry itself is served as an A2A agent. If not, its card and its endpoints return 404.
         pub enabled: bool = true,
         /// Whether A2A 0.3 clients are served too: with the members that they need in the card, which the published
         /// schema of 1.0 does not define, and with the methods of 0.3.
@@ -35,8 +35,8 @@ section! {
         pub task_hours: u32 = 24,
         /// Tasks kept for one account; another one replaces the oldest. From 1 to 1000000.
         pub tasks_per_account: u32 = 200,
-        /// Tasks kept for the clients without an account of one address, or of one IPv6 /64; another one replaces
-        /// their oldest. From 1 to 1000000.
+        /// Tasks kept for the clients without an account at one address, or in one IPv6 /64 network; a further task
+        /// replaces their oldest. From 1 to 1000000.
         pub anonymous_tasks_per_address: u32 = 200,
         /// Tasks kept for all clients without an account together; another one replaces the oldest of the address that
         /// has most. From 1 to 1000000.

@@ -31,11 +31,11 @@ section! {
         /// Dimensions of a vector, for endpoints that shorten vectors on request. Default: the model's own number,
         /// determined by a request at startup. From 1 to 4096.
         pub dimensions: Option<usize>,
-        /// Written before each query, as the model expects it: `"query: "` for E5. At most 128 bytes. A change has all
-        /// vectors made again.
+        /// Text to put before each query, as the model expects: `"query: "` for E5. At most 128 bytes. A change
+        /// recomputes all vectors.
         pub query_prefix: String,
-        /// Written before each text of a card, as the model expects it: `"passage: "` for E5. At most 128 bytes. A change
-        /// has all vectors made again.
+        /// Text to put before each text of a card, as the model expects: `"passage: "` for E5. At most 128 bytes. A
+        /// change recomputes all vectors.
         pub passage_prefix: String,
         /// The API key for the endpoint, sent as a bearer token. Preferably set in the environment or in `key_file`.
         /// It is never shown.
@@ -46,7 +46,8 @@ section! {
         pub timeout_seconds: u64 = 30,
         /// Networks that may be reached although they are private or loopback, such as `10.0.0.0/8`.
         pub allow_networks: Vec<IpNet>,
-        /// Names that are allowed although the guard would reject them, such as `encoder.corp.internal`.
+        /// Host names that may be reached although they are local, reserved or without a known top-level domain, such
+        /// as `encoder.corp.internal`.
         pub allow_names: Vec<String>,
         /// Networks that are never reached, even if another setting allows them.
         pub deny_networks: Vec<IpNet>,

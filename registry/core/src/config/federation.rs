@@ -29,7 +29,8 @@ section! {
         pub deadline_ms: u64 = 1_500,
         /// Networks that may be reached although they are private or loopback, such as `10.0.0.0/8`.
         pub allow_networks: Vec<IpNet>,
-        /// Names that are allowed although the guard would reject them, such as `agents.corp.internal`.
+        /// Host names that may be reached although they are local, reserved or without a known top-level domain, such
+        /// as `agents.corp.internal`.
         pub allow_names: Vec<String>,
         /// Networks that are never reached, even if another setting allows them.
         pub deny_networks: Vec<IpNet>,

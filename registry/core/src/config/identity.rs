@@ -33,7 +33,8 @@ section! {
     pub struct IdentityConfig {
         /// Networks that may be reached although they are private or loopback, such as `10.0.0.0/8`.
         pub allow_networks: Vec<IpNet>,
-        /// Names that are allowed although the guard would reject them, such as `login.corp.internal`.
+        /// Host names that may be reached although they are local, reserved or without a known top-level domain, such
+        /// as `login.corp.internal`.
         pub allow_names: Vec<String>,
         /// Networks that are never reached, even if another setting allows them.
         pub deny_networks: Vec<IpNet>,

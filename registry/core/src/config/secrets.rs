@@ -9,8 +9,8 @@ section! {
     /// `[secrets]`: the key with which credentials of sources are encrypted.
     pub struct SecretsConfig {
         /// A file with 32 random bytes in Base64, the same for all processes of a registry. If absent, SQLite uses
-        /// `secrets.key` in the data folder, and PostgreSQL has no key, so that no source can have a credential. With
-        /// SQLite a file that does not exist is made at the first start.
+        /// `secrets.key` in the data folder, and PostgreSQL has no key: sources cannot have credentials, and hooks
+        /// cannot be created. With SQLite, the first start creates a missing file.
         pub key_file: Option<PathBuf>,
     }
 }

@@ -24,7 +24,7 @@ section! {
         pub server: ServerConfig,
         /// The database and the data folder.
         pub store: StoreConfig,
-        /// The key with which credentials of sources are encrypted.
+        /// The key that encrypts credentials of sources, and URLs and keys of hooks.
         pub secrets: SecretsConfig,
         /// Network rules, identity and rate of the crawler.
         pub crawler: CrawlerConfig,
@@ -142,7 +142,8 @@ section! {
     pub struct CrawlerConfig {
         /// Networks that may be reached although they are private or loopback, such as `10.0.0.0/8`.
         pub allow_networks: Vec<IpNet>,
-        /// Names that are allowed although the guard would reject them, such as `*.corp.internal`.
+        /// Host names that may be reached although they are local, reserved or without a known top-level domain, such
+        /// as `*.corp.internal`.
         pub allow_names: Vec<String>,
         /// Networks that are never reached, even if another setting allows them.
         pub deny_networks: Vec<IpNet>,
@@ -150,8 +151,8 @@ section! {
         pub allow_http: bool,
         /// Ports that are allowed: one such as `443`, a list such as `[443, 8443]`, or `"any"`.
         pub allow_ports: AllowPorts,
-        /// Names that are reached at one address and port each, as `agents.example.com=10.0.0.7:8443`: for `https:`
-        /// URLs of exactly this name without a port, whose certificate must be for the name. At most 100.
+        /// Host names with a fixed address and port, as `agents.example.com=10.0.0.7:8443`. Requests for `https:` URLs
+        /// of exactly this name without a port go there; the certificate must be for the name. At most 100.
         pub connect: Vec<String>,
         /// PEM files with additional root certificates, each read at start.
         pub extra_ca: Vec<PathBuf>,
@@ -168,11 +169,11 @@ section! {
         /// Minimum rate of visits per second after a restart or an outage, used if twice the steady rate is lower.
         /// From 0.001 to 1000000.
         pub least_rate: f64 = 1.0,
-        /// Seconds for which unused permission to start visits accumulates. From 1 to 3600.
+        /// Seconds of unused crawl rate that a later burst of visits may use. From 1 to 3600.
         pub burst_seconds: u64 = 30,
-        /// Whether agents are asked once a day if they answer: "off", or "vouched" for those whose host a proof of
-        /// their own domain covers, or an admin has vouched for with `domain vouch --endpoints`. An agent is asked for
-        /// a task that does not exist.
+        /// Whether the registry checks once a day that agents answer: "off", or "vouched" for agents whose endpoint is
+        /// on a host that a proof of their own domain covers, or that an admin has vouched for with `domain vouch
+        /// --endpoints`. The check asks for a task that does not exist.
         pub check_endpoints: CheckEndpoints,
     }
 }
@@ -237,13 +238,13 @@ section! {
 section! {
     /// `[governance.deciders]`: how many accounts must approve, by the class of the change.
     pub struct DecidersConfig {
-        /// Accounts for a first card. From 1 to 9.
+        /// Accounts that must approve a first card. From 1 to 9.
         pub first: u8 = 1,
-        /// Accounts for a change of class low, or none. From 1 to 9.
+        /// Accounts that must approve a change of class low or none. From 1 to 9.
         pub low: u8 = 1,
-        /// Accounts for a change of class high. From 1 to 9.
+        /// Accounts that must approve a change of class high. From 1 to 9.
         pub high: u8 = 1,
-        /// Accounts for a critical change. From 1 to 9.
+        /// Accounts that must approve a critical change. From 1 to 9.
         pub critical: u8 = 1,
     }
 }

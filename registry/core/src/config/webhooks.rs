@@ -21,7 +21,8 @@ section! {
         pub per_target_per_second: u32 = 10,
         /// Networks that may be reached although they are private or loopback, such as `10.0.0.0/8`.
         pub allow_networks: Vec<IpNet>,
-        /// Names that are allowed although the guard would reject them, such as `chat.corp.internal`.
+        /// Host names that may be reached although they are local, reserved or without a known top-level domain, such
+        /// as `chat.corp.internal`.
         pub allow_names: Vec<String>,
         /// Networks that are never reached, even if another setting allows them.
         pub deny_networks: Vec<IpNet>,

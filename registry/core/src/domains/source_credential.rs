@@ -131,7 +131,10 @@ fn require_key(context: &AppContext) -> Result<&Sealer> {
 fn check_credential_members(context: &AppContext, new: &NewSourceCredential) -> Result<()> {
     let is_client = new.kind == CredentialKind::ClientCredentials;
     if new.kind == CredentialKind::Bearer && new.name.is_some() {
-        return Err(AppError::invalid("/name", "A bearer token has no name."));
+        return Err(AppError::invalid(
+            "/name",
+            "A bearer token has no name. Leave `name` out.",
+        ));
     }
     for (pointer, is_given) in [
         ("/token_url", new.token_url.is_some()),

@@ -97,8 +97,8 @@ fn require_scopes_of_hooks(account: &CallerAccount) -> Result<()> {
             .has_permission(&account.roles.scopes(), permission);
         if of_account && !account.has_permission(permission) {
             return Err(AppError::forbidden(format!(
-                "A hook is told what its account may see, and this token may see less: it lacks the permission \
-                 {permission}. Use a token with all scopes of the account."
+                "A hook sends everything that its account may see, but this token lacks the permission {permission}. \
+                 Use a token with all scopes of the account."
             )));
         }
     }
@@ -239,7 +239,8 @@ async fn send_challenge(
     let is_returned = answer_returns_challenge(&sent.answer, &target.challenge);
     if sent.error.is_none() && !is_returned && !is_mail {
         sent.error = Some(
-            "the receiver has not returned the challenge; let it do so, or confirm the hook with the text that it got"
+            "the receiver has not returned the challenge; make it return the challenge, or confirm the hook with the \
+             challenge that it received"
                 .to_owned(),
         );
     }
@@ -269,7 +270,7 @@ async fn send_soon(
     let address = target.mail_address();
     if address.is_some_and(|address| !reserve_requested_mail(context, row.account_id, address)) {
         return SentMessage::unsent(
-            "too many mails were asked for by this account or to this address; try again in some hours",
+            "too many mails were requested by this account or for this address; try again in a few hours",
         );
     }
     let sent = send_paced(context, &target.url, message, MAX_WAIT).await;
@@ -325,7 +326,7 @@ pub async fn hook_confirm(
     if confirmation.challenge.trim() != target.challenge {
         return Err(AppError::invalid(
             "/challenge",
-            "this is not the text that the receiver got",
+            "this is not the challenge that was sent to the receiver",
         ));
     }
     activate_hook(context, &row).await?;
@@ -445,12 +446,14 @@ pub async fn hook_replay(
     let row = write.lock_hook(id).await?;
     let mut row = row.ok_or_else(|| AppError::no_hook(id))?;
     if row.state != HookState::Active {
-        return Err(AppError::conflict("The hook is not active."));
+        return Err(AppError::conflict(
+            "The hook is not active. Confirm it first or, if it has ended, create another one.",
+        ));
     }
     let replayed = write.replay_hook_deliveries(id, delivery, now).await?;
     if let Some(delivery) = delivery.filter(|_| replayed == 0) {
         return Err(AppError::not_found(format!(
-            "The hook has no delivery {delivery} that was made or given up."
+            "The hook has no delivery {delivery} that was delivered or given up."
         )));
     }
     row.due_at = Some(now);
@@ -489,7 +492,7 @@ pub async fn require_unused_search(db: &impl Executor, account: Uuid, search: Uu
     match using {
         None => Ok(()),
         Some(row) => Err(AppError::conflict(format!(
-            "The hook {} is told by this search. Delete the hook first.",
+            "The hook {} uses this search. Delete the hook first.",
             row.name
         ))),
     }

@@ -164,7 +164,7 @@ async fn judge_deliveries(
     };
     let caller = match load_account_caller_by_id(context, leased.account_id).await? {
         Ok(caller) if caller.has_permission(Permission::Read) => caller,
-        Ok(_) => return give_up(rows, "The account may not read."),
+        Ok(_) => return give_up(rows, "The account lacks the permission to read."),
         Err(reason) => return give_up(rows, &reason),
     };
     let Some(filter) = parse_hook_filter(leased) else {

@@ -28,7 +28,7 @@ pub async fn mail_link_end(context: &AppContext, id: Uuid, code: &str) -> Result
     let Some(mut row) = write.lock_hook(id).await? else {
         return Ok(());
     };
-    let error = "the reader of these mails wants no more";
+    let error = "the recipient has ended these mails";
     write
         .give_up_hook_deliveries(id, error, context.now().0)
         .await?;
@@ -46,7 +46,5 @@ async fn find_linked_hook(context: &AppContext, id: Uuid, code: &str) -> Result<
         let target = HookTarget::open(context, row);
         row.format == HookFormat::Mail && target.is_some_and(|target| target.challenge == code)
     });
-    row.ok_or_else(|| {
-        AppError::not_found("This link leads nowhere, or what it led to was deleted.")
-    })
+    row.ok_or_else(|| AppError::not_found("This link is not valid, or its hook was deleted."))
 }

@@ -185,15 +185,15 @@ impl<'a> Addressee<'a> {
                 &json!({"challenge": challenge}),
             ),
             HookFormat::Slack => slack_body(&format!(
-                "Somebody wants notices of the agent registry {} here. To confirm, enter this code on its page Hooks: \
-                 {challenge}",
+                "A user of the agent registry {} wants to send notices here. To confirm, enter this code on its page \
+                 Hooks: {challenge}",
                 self.public_url
             )),
             HookFormat::Mail => {
                 return Ok(self.mail(
                     id,
-                    "Somebody with an account wants notices about agents to be sent to this address. If you want \
-                     them, confirm that on the page below. Otherwise nothing more is sent.",
+                    "A user of this registry wants to send notices about agents to this address. If you want them, \
+                     confirm that on the page below. Otherwise nothing more is sent.",
                 ));
             }
         };

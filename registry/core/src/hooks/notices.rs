@@ -146,7 +146,9 @@ pub async fn is_policy_set_current(context: &AppContext) -> Result<bool> {
 pub fn parse_hook_filter(row: &hook::Model) -> Option<HookFilter> {
     let filter = serde_json::from_str(&row.filter);
     filter
-        .inspect_err(|error| tracing::error!(hook = %row.id, %error, "a hook is left out"))
+        .inspect_err(|error| {
+            tracing::error!(hook = %row.id, %error, "the filter of a hook cannot be read");
+        })
         .ok()
 }
 

@@ -19,7 +19,8 @@ pub async fn run_card_lint(context: &AppContext, bytes: Bytes) -> Result<CardLin
         ));
     };
     let permit = Arc::clone(&lints.running).acquire_owned().await;
-    let permit = permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
+    let permit = permit
+        .map_err(|_| AppError::unavailable("The registry is shutting down. Try again.", 5))?;
     let linted = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         lint_card(&bytes)

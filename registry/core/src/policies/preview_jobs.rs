@@ -302,7 +302,8 @@ async fn try_make_preview(
     texts: &[PolicyText],
 ) -> Result<Option<PolicyPreview>> {
     let permit = context.policy_sets.preview_permit.acquire().await;
-    let _permit = permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
+    let _permit = permit
+        .map_err(|_| AppError::unavailable("The registry is shutting down. Try again.", 5))?;
     let agents = agents::indexed_agent_count(&context.store).await?;
     let mut reporter = PreviewReporter {
         id,

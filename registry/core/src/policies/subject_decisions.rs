@@ -42,8 +42,7 @@ pub const MAX_DATABASE_SILENCE: Duration = Duration::from_secs(5);
 pub const MAX_AGENTS_PER_URL: usize = 100;
 const MAX_REFERENCE_CHARS: usize = 1_024;
 const MAX_SUBJECT_GROUPS: usize = 100;
-pub(super) const SILENT_DATABASE: &str =
-    "This process has not heard from its database for more than 5 s, so it denies everything.";
+pub(super) const SILENT_DATABASE: &str = "The database has not responded to this process for more than 5 s, so it denies everything. Try again later.";
 
 /// A question of a gateway, whose subject is the holder of the token in `Subject-Authorization`, or else the account
 /// or the groups; without all of these a client without a token.
@@ -224,7 +223,7 @@ async fn load_named_subject(
             if !is_valid {
                 return Err(AppError::invalid(
                     "/subject/account",
-                    "this is no name of an account",
+                    "this is not a valid account name",
                 ));
             }
             let key = format!("account:{name}");
@@ -267,7 +266,7 @@ async fn load_token_subject(context: &AppContext, token: &str) -> Result<(String
     let unnamed = |reason: &str| ("holder of a token".to_owned(), Err(reason.to_owned()));
     let Some(provider) = context.providers.by_claimed_issuer(token) else {
         let reason =
-            "The token of the subject is no access token of a configured identity provider.";
+            "The token of the subject is not an access token of a configured identity provider.";
         return Ok(unnamed(reason));
     };
     let token_subject = match provider.verify_access_token(token).await {

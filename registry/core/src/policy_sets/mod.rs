@@ -181,7 +181,7 @@ impl CompiledSetCache {
             ));
         };
         let permit = Arc::clone(&self.compile_permit).acquire_owned().await;
-        permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))
+        permit.map_err(|_| AppError::unavailable("The registry is shutting down. Try again.", 5))
     }
 
     /// Compiles a set with this number, as of this moment, and the policies that complement every set, on a thread

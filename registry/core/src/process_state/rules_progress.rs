@@ -69,8 +69,8 @@ impl RulesRunProgress {
                  {hidden}"
             ),
             RulesRunStage::Superseded => {
-                "another process was started later with other rules and decides by those; give all processes the \
-                 same rules".into()
+                "another process was started later with other rules and applies those; give all processes the same \
+                 rules".into()
             }
             RulesRunStage::Decided => "everything is decided under the current rules".into(),
         }

@@ -28,7 +28,7 @@ pub fn start_approval_terms_job(
             };
             if let Err(error) = passed {
                 let error = error.internal.unwrap_or(error.public);
-                tracing::error!(error, "what has a term could not be ended");
+                tracing::error!(error, "expired approvals and vouches could not be ended");
             }
             tokio::select! {
                 () = cancel.cancelled() => {}

@@ -435,7 +435,8 @@ async fn build_index(
     // An erasure since `start_seq` is applied again, and remembers itself again.
     match std::fs::remove_file(context.config().erased_cards_marker()) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            tracing::warn!(%error, "the next start rebuilds the index again");
+            tracing::warn!(%error, "the mark of erased cards cannot be removed, so the next start rebuilds the index \
+                again");
         }
         _ => {}
     }

@@ -218,7 +218,7 @@ fn hint_sentence(hint: &a2a_registry_search::Hint) -> String {
             hint.similar_words.join("\", \"")
         ),
         HintKind::Quotation => {
-            "No agent has what stands in quotes, word for word; the words were searched without the quotes.".into()
+            "No agent contains the quoted text word for word; the words were searched without the quotes.".into()
         }
         HintKind::NoWords => {
             "The query has no letters or digits to search for, so it was ignored.".into()

@@ -19,8 +19,8 @@ pub fn read_key_file(path: &Path) -> Result<Sealer, StartError> {
     let key = BASE64.decode(text.as_bytes()).ok();
     key.and_then(|key| Sealer::new(&key)).ok_or_else(|| {
         StartError(format!(
-            "{SECRETS_KEY_SETTING} {} has no key: it must hold {KEY_BYTES} random bytes in Base64; `openssl rand \
-             -base64 {KEY_BYTES}` makes them",
+            "{SECRETS_KEY_SETTING} {} does not contain a key: it must contain {KEY_BYTES} random bytes in Base64; \
+             create it with `openssl rand -base64 {KEY_BYTES}`",
             path.display()
         ))
     })
@@ -32,7 +32,7 @@ pub fn create_key_file(path: &Path, entropy: &dyn Entropy) -> Result<Sealer, Sta
     entropy.fill(&mut key);
     write_new_file(path, &format!("{}\n", BASE64.encode(&key))).map_err(|error| {
         StartError(format!(
-            "{SECRETS_KEY_SETTING} {} cannot be made: {error}",
+            "{SECRETS_KEY_SETTING} {} cannot be created: {error}",
             path.display()
         ))
     })?;

@@ -245,7 +245,7 @@ pub fn missing_key_reason(entry: &SignatureResult, key_sets: &[StoredKeySet]) ->
         .iter()
         .any(|set| set.url == crate::signatures::ENROLLED_KEYS_URL);
     let not_enrolled = if enrolled {
-        "none of the enrolled keys of the domain made it"
+        "none of the keys enrolled for the domain verifies it"
     } else {
         "the domain has no enrolled key"
     };
@@ -253,7 +253,7 @@ pub fn missing_key_reason(entry: &SignatureResult, key_sets: &[StoredKeySet]) ->
         return format!("The signature names no key set (`jku`), and {not_enrolled}");
     };
     let Some(set) = key_sets.iter().find(|set| set.url == *jku) else {
-        return format!("The key set {jku} was not fetched: a card may name two");
+        return format!("The key set {jku} was not fetched: a card may name at most two");
     };
     if let Some(error) = &set.error {
         return format!("There is no key from {jku}: {error}; {not_enrolled}");

@@ -136,7 +136,8 @@ impl Caller {
         match self.require_account()? {
             account if account.has_permission(permission) => Ok(account),
             account => Err(AppError::forbidden(format!(
-                "The account or its token may not do this: the roles of the account are {}, and the scopes {}.",
+                "The account or its token may not do this: the account has the roles {}, and the token has the \
+                 scopes {}.",
                 format_list_or_none(&account.roles),
                 format_list_or_none(&account.scopes)
             ))),

@@ -121,8 +121,8 @@ pub async fn domain_show(request: HttpRequest, caller: Anyone, domain: DomainRef
 
 /// Vouch for a domain
 ///
-/// The admission rules may then decide about what the host serves at its own places and, with `account`, about the
-/// card URLs that this account registers for the host. Vouching does not change the owner.
+/// The admission rules may then decide about the cards at the host's well-known paths and in its catalogs and, with
+/// `account`, about the card URLs that this account registers for the host. Vouching does not change the owner.
 #[utoipa::path(
     request_body = Vouch,
     responses(
@@ -263,8 +263,9 @@ pub async fn domain_new_generation(
 
 /// Delete a domain, and erase the cards of its agents
 ///
-/// The stored bytes, parsed cards and vectors of all its agents are deleted, retired ones included; bytes that an agent
-/// of another domain has too stay, and events keep the digests. A domain that was deleted before can be erased too.
+/// The stored bytes, parsed cards and vectors of all its agents are deleted, retired ones included. Bytes that an
+/// agent of another domain also uses are kept, and events keep the digests. A domain that was deleted before can be
+/// erased too.
 #[utoipa::path(
     request_body = Erasure,
     responses(

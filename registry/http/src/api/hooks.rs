@@ -54,7 +54,7 @@ pub struct DeliveryQuery {
 
 /// List hooks, the newest first
 ///
-/// Those of the caller, or of all accounts for admins.
+/// Lists the hooks of the caller or, for admins with `all`, the hooks of all accounts.
 #[utoipa::path(
     params(HookQuery),
     responses((status = 200, description = "A page of hooks", body = HookList))
@@ -76,9 +76,9 @@ pub async fn hook_list(caller: Require<Read>, query: Query<HookQuery>) -> Handle
 
 /// Create a hook
 ///
-/// The receiver gets a challenge, and must return it in its answer as text or as the member `challenge`, or its people
-/// confirm the hook with it. The keys appear only in this response. Deliveries are signed as Standard Webhooks says.
-/// A mail address gets a link, whose page confirms the hook.
+/// The registry sends a challenge to the URL. The receiver returns it in its response, as text or as the member
+/// `challenge`, or a person sends it to `:confirm`. The keys appear only in this response. Deliveries are signed
+/// according to Standard Webhooks. A mail address gets a link, whose page confirms the hook.
 #[utoipa::path(
     request_body = NewHook,
     responses(
@@ -126,10 +126,10 @@ pub async fn hook_confirm(
     response::json_response(StatusCode::OK, &hook)
 }
 
-/// Send a test delivery, or the challenge again
+/// Send a test delivery or, while a hook is unconfirmed, the challenge again
 #[utoipa::path(
     responses(
-        (status = 200, description = "What became of it", body = HookTest),
+        (status = 200, description = "Result of the delivery", body = HookTest),
         (status = 409, description = "The receiver has ended the hook, or the registry has lost its key"),
     )
 )]
@@ -141,7 +141,7 @@ pub async fn hook_test(caller: Require<Read>, hook: HookId) -> HandlerResult {
 
 /// Give a hook new keys
 ///
-/// Deliveries are signed with the keys before as well for a day.
+/// For one day, deliveries are signed with the previous keys as well.
 #[utoipa::path(
     responses(
         (status = 200, description = "The hook, with its new keys", body = CreatedHook),
@@ -210,7 +210,7 @@ pub async fn watch_list(caller: Require<Read>) -> HandlerResult {
 
 /// Watch an agent
 ///
-/// Those of the caller's hooks that are told of watched agents are told of this one.
+/// The caller's hooks whose filter has `watched` then send notices about this agent too.
 #[utoipa::path(
     tag = "hooks",
     responses(

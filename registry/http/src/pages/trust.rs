@@ -218,7 +218,7 @@ pub(crate) fn endpoint_badge(endpoint: &EndpointSummary) -> Option<Badge> {
             "good",
         ),
         Some(EndpointState::NeedsCredentials) => (
-            "The agent's server wanted credentials when the registry last asked it, and the registry has none.",
+            "The agent's server required credentials when the registry last checked it, and the registry has none.",
             "plain",
         ),
         Some(EndpointState::NotA2a) => (

@@ -39,10 +39,10 @@ pub struct ProblemDocument {
     /// Invalid members and parameters.
     #[serde(default)]
     pub errors: Vec<MemberError>,
-    /// Id of the decision where policies refuse the request, by which its asker looks it up.
+    /// Id of the decision if policies deny the request; the caller can look it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Uuid>,
-    /// What these policies say about it, at most 5.
+    /// Messages of these policies, at most 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notices: Option<Vec<PolicyNotice>>,
 }

@@ -44,7 +44,8 @@ problem_kinds! {
         "The request requires a token, but has none, or one that is unknown, revoked or expired. \
         Send it as `Authorization: Bearer` followed by the token.";
     FORBIDDEN = FORBIDDEN "forbidden" "The account may not do this"
-        "The token is valid, but the roles of its account or its scopes do not allow the request.";
+        "The token is valid, but the roles of its account or its scopes do not allow the request. Use a token with \
+         the scope, or ask an admin for the role.";
     FORM_REFUSED = FORBIDDEN "form-refused" "The form was not sent from this registry"
         "Forms are accepted only from a page of this registry, in the browser and session for which the page was \
          rendered. Reload the page, and submit its form again.";
@@ -59,8 +60,8 @@ problem_kinds! {
         "The policies of this registry do not allow the account to do this. Nothing was stored. An admin of the \
          registry can identify the policy and change it.";
     LIMIT_REACHED = FORBIDDEN "limit-reached" "A limit is reached"
-        "The account or the domain has reached a limit set by the operator. Remove some items, or \
-        ask the operator to raise the limit.";
+        "The account, the domain or the registry has reached a limit, which the detail names. Remove some items, \
+         wait if the detail says so, or ask the operator whether the limit can be raised.";
     NOT_FOUND = NOT_FOUND "not-found" "Not found"
         "Nothing exists at this URL, or your account may not see it: the response is the same in both cases. \
         Try again with the token of an account with more permissions.";
@@ -98,8 +99,9 @@ problem_kinds! {
         Nothing was changed. Request a preview of exactly these policies, and send its `token` as `preview` within an \
         hour.";
     TOO_MANY_REQUESTS = TOO_MANY_REQUESTS "too-many-requests" "Too many requests"
-        "Your IP address has made more anonymous changes than allowed per minute. Wait for the number \
-        of seconds in `Retry-After`, or use a token.";
+        "A limit on requests is reached: on anonymous changes from one IP address, sign-ins, reports, failed proof \
+         checks, open streams, waiting searches or unread responses. The detail says which. Wait for the number of \
+         seconds in `Retry-After`. A token ends the limit on anonymous changes.";
     INTERNAL = INTERNAL_SERVER_ERROR "internal" "Internal error of the registry"
         "The error is in the registry, not in the request. The registry's log has details under the id in the \
         header `X-Request-Id`.";

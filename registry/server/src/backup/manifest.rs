@@ -71,7 +71,8 @@ impl BackupManifest {
         match read {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.is_dir() => {
                 return Err(StartError(format!(
-                    "{shown} has no {MANIFEST_FILE}: it is no backup, or the backup was interrupted; use another one"
+                    "{shown} has no {MANIFEST_FILE}: it is not a backup, or the backup was interrupted; use another \
+                     one"
                 )));
             }
             Err(error) => {

@@ -30,10 +30,11 @@ const DECISION_ID: HeaderName = HeaderName::from_static("decision-id");
 
 /// Check whether the caller, or another subject, may find or call an agent
 ///
-/// Anyone asks about itself. Accounts that see everything, with a token of the scope `decide`, ask about others: with
-/// `subject`, or with the access token of an identity provider in `Subject-Authorization`, which is only verified.
-/// They may name an agent by the exact URL of an approved interface on a host that its domain has proved or an admin
-/// vouches for; where several agents share a URL, the first one that is denied decides.
+/// Every caller may ask about itself. Accounts that see everything may ask about others with a token of the scope
+/// `decide`: they name the subject in `subject`, or send its access token of an identity provider in
+/// `Subject-Authorization`, which the registry verifies. They may name an agent by the exact URL of an approved
+/// interface on a host that its domain has proved or an admin vouches for; where several agents share a URL, the first
+/// one that is denied decides.
 #[utoipa::path(
     tag = "policies",
     params(("Subject-Authorization" = Option<String>, Header, pattern = r"^Bearer [!-~]+$",
@@ -81,10 +82,10 @@ pub async fn policy_decide_batch(
 
 /// Check a call for a gateway, as `auth_request` of nginx asks
 ///
-/// The status alone is the answer: 200 if it is allowed, and 403 for everything else, also for invalid questions and
-/// tokens, under overload, and if the process has not heard from its database for 5 s. The subject is the holder of
-/// the access token in `Subject-Authorization`, which is only verified; without that header the account or the groups
-/// in the query, and without these a client without a token.
+/// The status is the decision: 200 if the call is allowed, and 403 otherwise, also for invalid requests and tokens,
+/// under overload, and if the database has not responded for 5 s. The subject is the holder of the access token in
+/// `Subject-Authorization`, which the registry verifies; without that header, the account or the groups in the query;
+/// without these, a client without a token.
 #[utoipa::path(
     tag = "policies",
     params(GatewayQuery, ("Subject-Authorization" = Option<String>, Header, pattern = r"^Bearer [!-~]+$",
@@ -120,8 +121,8 @@ pub async fn gateway_decide(request: HttpRequest) -> HttpResponse {
 
 /// Show the record of a decision
 ///
-/// Its asker and auditors find it for 7 days, in every process. Of each account the newest 10,000 are kept, of each
-/// network without an account the newest 100.
+/// The caller who asked and auditors can read a record for 7 days, from every process. The registry keeps the newest
+/// 10,000 records of each account, and the newest 100 of each network of clients without an account.
 #[utoipa::path(
     tag = "policies",
     security((), ("token" = [])),

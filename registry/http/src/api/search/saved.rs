@@ -43,7 +43,7 @@ pub async fn saved_search_put(
     tag = "agents",
     responses(
         (status = 204, description = "The saved search is deleted"),
-        (status = 409, description = "A hook is told by the saved search"),
+        (status = 409, description = "A hook uses the saved search"),
     )
 )]
 #[delete("/v1/searches/{search}")]

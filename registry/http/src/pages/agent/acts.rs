@@ -14,6 +14,7 @@ use askama::Template;
 
 use crate::answers::response::HandlerResult;
 use crate::pages::agent::act_requests::{AgentActForm, run_agent_act};
+use crate::pages::agent::page_extras::AgentPageExtras;
 use crate::pages::frame::Frame;
 use crate::problems::problem::Problem;
 use crate::requests::auth::Register;
@@ -64,7 +65,7 @@ const ACTS: &[AgentAct] = &[
         ..act(
             "fetch",
             "Fetch again",
-            "The registry visits the domain as soon as its limits allow, and takes in changed cards.",
+            "The registry fetches the cards of the domain again as soon as the rate limits allow.",
         )
     },
     act(
@@ -135,14 +136,22 @@ pub(crate) struct AgentActPage {
     problem: Option<String>,
 }
 
-/// The actions that the agent's state allows and the caller may take; none for a caller without an account.
-pub(crate) fn offered_acts(agent: &Agent, caller: &Caller, is_own: bool) -> Vec<&'static AgentAct> {
+/// The actions that the agent's state allows and the caller may take; none for a caller without an account. Whoever
+/// has only registered the agent may have it fetched again.
+pub(crate) fn offered_acts(
+    agent: &Agent,
+    caller: &Caller,
+    background: &AgentPageExtras,
+) -> Vec<&'static AgentAct> {
     let curates = caller.has_permission(Permission::Curate);
-    let may_change = curates || (is_own && caller.has_permission(Permission::Register));
-    if !may_change {
-        return Vec::new();
-    }
-    let offered = ACTS.iter().filter(|act| curates || !act.is_for_curators);
+    let registers = caller.has_permission(Permission::Register);
+    let is_permitted = |act: &AgentAct| match act.name {
+        "fetch" => background.is_own || background.acts_as_owner,
+        _ => background.acts_as_owner && !act.is_for_curators,
+    };
+    let offered = ACTS
+        .iter()
+        .filter(|act| curates || (registers && is_permitted(act)));
     offered.filter(|act| fits_state(act, agent)).collect()
 }
 
@@ -278,7 +287,12 @@ mod tests {
 
     #[test]
     fn a_visitor_is_offered_nothing() {
-        assert!(offered_acts(&agent("x"), &Caller::default(), true).is_empty());
+        let own = AgentPageExtras {
+            is_own: true,
+            acts_as_owner: true,
+            ..AgentPageExtras::default()
+        };
+        assert!(offered_acts(&agent("x"), &Caller::default(), &own).is_empty());
     }
 
     #[test]

@@ -126,7 +126,7 @@ pub(crate) async fn show_agent_page(
     match load_agent_page_data(&context, caller, &agent).await {
         Ok(material) => {
             let mut page = AgentPage::new(frame, material, &context.config(), context.now());
-            page.acts = offered_acts(&page.agent, caller, page.background.is_own);
+            page.acts = offered_acts(&page.agent, caller, &page.background);
             let mut response = crate::pages::render_page(StatusCode::OK, &page);
             let policy = csp_with_connect_sources(page.console.connect_origins());
             response

@@ -2,6 +2,7 @@
 
 use a2a_registry_api::{EndpointDetails, Proof};
 use a2a_registry_core::agents::collection_memberships::containing_collections;
+use a2a_registry_core::agents::owner_updates::require_agent_owner_or_curator;
 use a2a_registry_core::agents::records::AgentRecord;
 use a2a_registry_core::agents::views::caller_owns_agent;
 use a2a_registry_core::context::AppContext;
@@ -38,6 +39,8 @@ pub(crate) struct AgentPageExtras {
     pub owner_vouched_until: Option<Timestamp>,
     /// Whether the caller is responsible for the agent.
     pub is_own: bool,
+    /// Whether the caller may act as the owner. Registering an agent first gives responsibility, but not these rights.
+    pub acts_as_owner: bool,
     /// Whether no account is responsible for the agent.
     pub is_unmanaged: bool,
     /// Whether the caller watches the agent; `None` for callers who cannot watch any.
@@ -66,6 +69,10 @@ impl AgentPageExtras {
             collections: containing_collections(context, caller, record).await?,
             endpoint: load_endpoint_details(context, caller, &record.agent).await?,
             is_own: caller_owns_agent(context, caller, &record.agent).await?,
+            acts_as_owner: caller.account.is_some()
+                && require_agent_owner_or_curator(context, caller, &record.agent)
+                    .await
+                    .is_ok(),
             is_unmanaged: record.agent.owner_id.or(record.agent.submitter).is_none()
                 && record.agent.sponsor_id.is_none(),
             watched: is_agent_watched(context, caller, record.agent.id).await?,

@@ -201,7 +201,8 @@ fn proof_progress_step(view: &DomainView) -> ProgressStepView {
         (Some(DomainState::Lapsed), _) => {
             "The proof is no longer valid. Publish one of the records again.".to_owned()
         }
-        (Some(DomainState::Disputed), _) => "An admin must decide.".to_owned(),
+        (Some(DomainState::Disputed), _) => "More than one account has proved the domain. Remove every record or \
+            file that is not yours, or ask an admin to decide.".to_owned(),
         _ if view.challenges.is_empty() => "The domain has not been proved yet.".to_owned(),
         _ => "Publish one of the records: a proof shows that the agents are yours, so that the rules can approve them."
             .to_owned(),

@@ -39,8 +39,8 @@ pub(crate) async fn submit_source_withdrawal(
             title: "Withdraw the registration".to_owned(),
             losses: vec![
                 format!("Your registration of {url}."),
-                "If nobody else has registered it, it is no longer fetched, and an agent that was never approved ends \
-                 with its last source. An approved agent must be retired first."
+                "If no one else has registered it, it is no longer fetched, and an agent that was never approved is \
+                 retired with its last source. An approved agent must be retired first."
                     .to_owned(),
             ],
             action: format!("{link}/withdraw"),

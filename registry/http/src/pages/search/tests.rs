@@ -236,7 +236,7 @@ fn what_was_understood_can_be_taken_back() {
         assert!(html.contains(link), "{link}: {html}");
     }
     assert!(html.contains("<span class=\"kind\">Without</span> <bdi>acme</bdi>"));
-    assert!(!html.contains("Understand filters in words"));
+    assert!(!html.contains("Use phrases as filters again"));
     let several = understood(
         "weather -acme -zeta",
         &[("not acme or zeta", "q", "-acme -zeta")],
