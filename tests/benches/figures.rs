@@ -1,4 +1,5 @@
-//! The README's table of figures, measured again on the release build and printed as Markdown, to be pasted.
+//! The table of docs/develop/benches.md#at-a-glance, measured again on the release build and printed as Markdown, to
+//! be pasted.
 //!
 //! Builds the program as a user does, starts it and measures it while it is idle; then runs the benches `cards`,
 //! `search`, `engines` and `crawl`, one after another, and takes the rows from their output, which is copied to

@@ -1,4 +1,5 @@
-//! The agent quota of a domain, with the places reserved for its owner's agents (docs/develop/model.md#limits).
+//! The agent quota of a domain, with the places reserved for its owner's agents
+//! (docs/publish/register.md#who-may-register).
 
 use std::collections::BTreeMap;
 
