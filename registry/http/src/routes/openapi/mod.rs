@@ -202,11 +202,16 @@ const LAYOUT_FIXES: &str = "<meta name=\"viewport\" content=\"width=device-width
 fn adapt_docs_page(page: &str, frame: Frame) -> Result<String, askama::Error> {
     let (header, footer) = (PageHeader { frame }.render()?, PageFooter.render()?);
     let style = assets::style_sheet();
-    let style = format!("<style>@scope (.top, .bottom) {{\n{style}}}</style>");
+    let style = format!("<style>@scope (.registry-frame) {{\n{style}}}</style>");
     let page = page
-        .replacen("<body>", &format!("<body>\n{header}"), 1)
-        .replacen("</body>", &format!("{footer}</body>"), 1);
+        .replacen("<body>", &format!("<body>\n{}", in_frame(&header)), 1)
+        .replacen("</body>", &format!("{}</body>", in_frame(&footer)), 1);
     Ok(page.replacen("</head>", &format!("{LAYOUT_FIXES}\n{style}\n</head>"), 1))
+}
+
+/// Styles of a scope do not select its root, so header and footer need one around them.
+fn in_frame(part: &str) -> String {
+    format!("<div class=\"registry-frame\">{part}</div>")
 }
 
 /// The text of a file, if it is the browsable page.
@@ -272,7 +277,7 @@ mod tests {
         for part in [
             "<nav aria-label=\"Main\">",
             "<footer",
-            "@scope (.top",
+            "@scope (.registry-frame)",
             ".top nav a",
         ] {
             assert!(adapted.contains(part), "{part}: {adapted}");
