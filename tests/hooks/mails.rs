@@ -17,6 +17,7 @@ use crate::support::tls::Authority;
 both_databases!(
     an_address_confirms_gets_digests_and_ends_them,
     an_account_gets_one_mail_an_hour,
+    a_digest_has_all_notices_about_an_agent,
     nobody_can_be_flooded_with_confirmations,
     a_mail_server_that_is_down_is_tried_for_three_days,
     a_refused_recipient_is_tried_again_and_not_quoted,
@@ -188,6 +189,42 @@ async fn an_account_gets_one_mail_an_hour(url: &str) {
     assert!(stage.deliver().await.is_empty());
 }
 
+/// Two processes lease hooks of one account at the same time. If they locked the hooks in different orders, PostgreSQL
+/// would end one of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_processes_one_sends_the_mail() {
+    let database = Database::postgres().await;
+    let stage = MailStage::new(database.url()).await;
+    for name in ["first", "second"] {
+        stage.hook(name, kinds(&SIGHT)).await;
+    }
+    let other = stage.registry.second_process().await;
+    stage.publish("one.agents-test.com").await;
+    queue_from(&stage.registry).await;
+    let app = &stage.registry.app;
+    for _ in 0..10 {
+        let (one, two) = tokio::join!(lease_due_hook(app), lease_due_hook(&other.app));
+        let leased = [one.unwrap(), two.unwrap()];
+        let leased: Vec<_> = leased.into_iter().flatten().collect();
+        assert_eq!(leased.len(), 1, "{leased:?}");
+        end_hook_lease(app, &leased[0]).await.unwrap();
+        stage.registry.advance(Duration::hours(2));
+    }
+}
+
+async fn a_digest_has_all_notices_about_an_agent(url: &str) {
+    let mut stage = MailStage::new(url).await;
+    stage.reader = caller(&stage.registry, "curator", Role::Curator).await;
+    let filter = kinds(&[NoticeKind::ReviewWaits, NoticeKind::AgentAppeared]);
+    stage.hook("all", filter).await;
+    stage.publish("one.agents-test.com").await;
+    let mails = stage.deliver().await;
+    assert_eq!(mails.len(), 1, "{mails:?}");
+    for told in ["waits for a review", "appeared"] {
+        assert!(mails[0].contains(told), "{told}: {}", mails[0]);
+    }
+}
+
 async fn nobody_can_be_flooded_with_confirmations(url: &str) {
     let stage = MailStage::new(url).await;
     let app = &stage.registry.app;
@@ -277,9 +314,16 @@ async fn a_refused_recipient_is_tried_again_and_not_quoted(url: &str) {
         let expected = format!("the mail server answered with {status}");
         assert_eq!(error, Some(expected));
     }
+    // A request to confirm that is refused is said until another one is taken.
+    let new = new_hook("other", "bob@example.com", kinds(&SIGHT));
+    let other = hook_create(app, reader, &new).await.unwrap().hook;
+    assert!(other.last_error.is_some());
     stage.server.set_refusal(None);
     stage.registry.advance(Duration::hours(1));
     assert_eq!(stage.deliver().await.len(), 1);
+    hook_test(app, reader, other.id).await.unwrap();
+    let shown = hook_show(app, reader, other.id).await.unwrap();
+    assert_eq!(shown.last_error, None);
 }
 
 /// The same story with and without an agent that the reader may not see.

@@ -96,7 +96,8 @@ pub struct Hook {
     pub state: OpenEnum<HookState>,
     /// Which notices it sends.
     pub filter: HookFilter,
-    /// Scheme, host and port of its URL, or the domain of its mail address; null if the registry has lost the key that opens it.
+    /// Scheme, host and port of its URL, or the domain of its mail address; null if the registry has lost the key that
+    /// opens it.
     pub target: Option<String>,
     /// Time of creation.
     pub created_at: Timestamp,

@@ -231,7 +231,10 @@ async fn create_hook(
 
 fn print_keys(created: &CreatedHook, console: &Console) -> Result<(), CommandError> {
     let (Some(secret), Some(public_key)) = (&created.secret, &created.public_key) else {
-        terminal::eprint_note("the mail has a link that confirms the address");
+        // Otherwise the error was printed: no mail was sent.
+        if created.hook.last_error.is_none() {
+            terminal::eprint_note("the mail has a link that confirms the address");
+        }
         return Ok(());
     };
     terminal::eprint_note(

@@ -21,7 +21,7 @@ use crate::error::StartError;
 const MAX_SENDING_TIME: Duration = Duration::from_secs(15);
 /// What an address may have in it beside letters and digits: nothing that a header, a link or a command of SMTP gives
 /// another meaning.
-const ADDRESS_PUNCTUATION: &[u8] = b"@.!$&'*+-/=^_{|}~";
+const ADDRESS_PUNCTUATION: &[u8] = b"@.!$&'*+-=^_{|}~";
 
 /// A mail to one reader.
 #[derive(Debug)]
@@ -180,6 +180,8 @@ mod tests {
             "\"a b\"@example.com",
             "änn@example.com",
             "ann%0d@example.com",
+            "//ann@example.com",
+            "/./ann@example.com",
         ] {
             assert!(!is_mail_address(bad), "{bad}");
         }

@@ -27,17 +27,20 @@ const IS_FIRST_OF_AGENT: &str = "NOT EXISTS (SELECT 1 FROM hook_deliveries AS ea
      WHERE earlier.hook_id = hook_deliveries.hook_id AND earlier.agent_id = hook_deliveries.agent_id \
      AND earlier.state = 'waiting' AND earlier.id < hook_deliveries.id)";
 
-/// The deliveries of a hook that may be sent now, the oldest first.
+/// The deliveries of a hook that may be sent now, the oldest first; without a time all that wait, for a digest, in
+/// which those about one agent are in order.
 pub async fn due_hook_deliveries(
     db: &impl Executor,
     hook: Uuid,
-    now: i64,
+    now: Option<i64>,
     limit: u64,
 ) -> Result<Vec<hook_delivery::Model>, StoreError> {
     use hook_delivery::Column as C;
-    Ok(select_waiting(hook)
-        .filter(C::DueAt.lte(now))
-        .filter(Expr::cust(IS_FIRST_OF_AGENT))
+    let waiting = select_waiting(hook).apply_if(now, |query, now| {
+        let due = query.filter(C::DueAt.lte(now));
+        due.filter(Expr::cust(IS_FIRST_OF_AGENT))
+    });
+    Ok(waiting
         .order_by_asc(C::Id)
         .limit(limit)
         .all(db.connection())

@@ -122,13 +122,20 @@ impl Store {
     ) -> Result<Option<hook::Model>, StoreError> {
         // Usually nothing is due: this read takes no lock.
         let due = select_due_hooks(request.now).one(self.connection());
-        if due.await?.is_none() {
+        let Some(due) = due.await? else {
             return Ok(None);
-        }
+        };
         let write = self.begin_write().await?;
         let mut query = select_due_hooks(request.now);
-        if write.locks_rows() {
-            query = query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+        if due.format == HookFormat::Mail {
+            // This write changes the account's other hooks too, so it locks all of them first.
+            write.lock_active_hooks(Some(due.account_id)).await?;
+            query = query.filter(hook::Column::Id.eq(due.id));
+        } else {
+            query = query.filter(hook::Column::Format.ne(HookFormat::Mail.as_str()));
+            if write.locks_rows() {
+                query = query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+            }
         }
         let Some(mut row) = query.one(write.connection()).await? else {
             return Ok(None);
@@ -194,7 +201,8 @@ impl WriteTransaction {
         self.update_rows(update).await
     }
 
-    /// Has the hooks of an account that send mails wait until then, or longer if they do already.
+    /// Has the active hooks of an account that send mails wait until then, or longer if they do already. This write
+    /// has locked them.
     async fn postpone_mails(&self, account: Uuid, until: i64) -> Result<(), StoreError> {
         let update = hook::Entity::update_many()
             .set(hook::ActiveModel {
@@ -202,6 +210,7 @@ impl WriteTransaction {
                 ..Default::default()
             })
             .filter(hook::Column::AccountId.eq(account))
+            .filter(hook::Column::State.eq(HookState::Active.as_str()))
             .filter(hook::Column::Format.eq(HookFormat::Mail.as_str()))
             .filter(hook::Column::NotBefore.lt(until));
         self.update_rows(update).await

@@ -244,17 +244,17 @@ async fn send_challenge(
                 .to_owned(),
         );
     }
-    match &sent.error {
-        None if is_mail => {}
-        None => activate_hook(context, row).await?,
-        Some(error) => {
-            let write = context.store.begin_write().await?;
-            if let Some(mut row) = write.lock_hook(row.id).await? {
-                row.last_error = Some(error.clone());
-                write.update_hook(row).await?;
-            }
-            write.commit().await?;
-        }
+    if sent.error.is_none() && !is_mail {
+        activate_hook(context, row).await?;
+        return Ok(sent);
+    }
+    let write = context.store.begin_write().await?;
+    let unconfirmed = write.lock_hook(row.id).await?;
+    let unconfirmed = unconfirmed.filter(|row| row.state == HookState::Unconfirmed);
+    if let Some(mut row) = unconfirmed {
+        row.last_error.clone_from(&sent.error);
+        write.update_hook(row).await?;
+        write.commit().await?;
     }
     Ok(sent)
 }

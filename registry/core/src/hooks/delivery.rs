@@ -74,8 +74,8 @@ pub async fn deliver_to_hook(
     while !cancel.is_cancelled() {
         // A digest has all that waits, with what failed before: it is the mail that is sent again, not the notice.
         let (due, limit) = match is_mail(leased) {
-            true => (i64::MAX, MAX_DIGEST),
-            false => (context.now().0, CHUNK),
+            true => (None, MAX_DIGEST),
+            false => (Some(context.now().0), CHUNK),
         };
         let rows = due_hook_deliveries(&context.store, leased.id, due, limit).await?;
         if rows.is_empty() {
@@ -115,6 +115,10 @@ pub async fn end_hook_lease(context: &AppContext, leased: &hook::Model) -> Resul
     row.lease = None;
     row.leased_until = None;
     row.due_at = write.first_hook_delivery_due_at(row.id).await?;
+    if is_mail(&row) {
+        // A hook for which more waits than one mail has lets the other ones of the account go first.
+        row.due_at = row.due_at.map(|due| due.max(row.not_before));
+    }
     write.update_hook(row).await?;
     write.commit().await?;
     Ok(())
