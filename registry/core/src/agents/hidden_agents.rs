@@ -8,7 +8,7 @@ use a2a_registry_api::HiddenAgent;
 use a2a_registry_api::limits::MAX_INBOX_ENTRIES;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::{MINUTE, Timestamp};
-use a2a_registry_policy::{PolicySet, Principal};
+use a2a_registry_policy::PolicySet;
 use a2a_registry_store::entity::{agent, hidden_agent};
 use a2a_registry_store::hidden_agents::{hidden_agent_page, hidden_agents_by_ids};
 use a2a_registry_store::{WriteTransaction, agents, events, settings};
@@ -76,6 +76,8 @@ struct HiddenAgentCheck<'a> {
     /// None if policies hide no agent from anybody.
     kinds: Vec<Caller>,
     digest: String,
+    /// The last event that this process had applied before it read the callers.
+    applied_seq: i64,
 }
 
 /// Checks the agents that policies may hide now, or hide no longer: all of them under another set or for other kinds
@@ -84,17 +86,18 @@ pub async fn update_hidden_agents(
     context: &AppContext,
     is_cancelled: impl Fn() -> bool,
 ) -> Result<()> {
+    let applied_seq = context.index.applied_seq();
     let set = context.policy_sets.enforced_set();
     let kinds = match is_unrestricted_policy_set(&set) {
         true => Vec::new(),
         false => caller_kinds(load_known_callers(context).await?.as_ref(), &set),
     };
-    let principals: Vec<Principal> = kinds.iter().map(Caller::principal).collect();
     let check = HiddenAgentCheck {
         context,
         set,
+        digest: a2a_card::bytes_digest(format!("{kinds:?}").as_bytes()),
         kinds,
-        digest: a2a_card::bytes_digest(format!("{principals:?}").as_bytes()),
+        applied_seq,
     };
     let Some(mut progress) = check.begin().await? else {
         return Ok(());
@@ -110,7 +113,7 @@ pub async fn update_hidden_agents(
 
 impl HiddenAgentCheck<'_> {
     fn is_complete(&self, stored: &CheckProgress) -> bool {
-        let is_followed = self.kinds.is_empty() || stored.seq >= self.context.index.applied_seq();
+        let is_followed = self.kinds.is_empty() || stored.seq >= self.applied_seq;
         self.is_same(stored) && stored.last_checked.is_none() && is_followed
     }
 
@@ -122,7 +125,11 @@ impl HiddenAgentCheck<'_> {
     /// does it.
     async fn begin(&self) -> Result<Option<CheckProgress>> {
         let number = self.set.number();
-        let is_idle = |stored: &CheckProgress| stored.set > number || self.is_complete(stored);
+        let is_idle = |stored: &CheckProgress| {
+            // A process that is behind does not know the callers yet for which another one checks.
+            let is_behind = stored.set == number && stored.seq > self.applied_seq;
+            stored.set > number || is_behind || self.is_complete(stored)
+        };
         let stored = settings::setting_value(&self.context.store, CHECK_SETTING).await?;
         if is_idle(&CheckProgress::parse(stored)) {
             return Ok(None);
@@ -144,7 +151,7 @@ impl HiddenAgentCheck<'_> {
                 kinds: self.digest.clone(),
                 last_checked: Some(Uuid::nil()),
                 // What agents look like after later events is not known here yet.
-                seq: self.context.index.applied_seq(),
+                seq: self.applied_seq,
                 ..CheckProgress::default()
             },
         };
@@ -159,9 +166,12 @@ impl HiddenAgentCheck<'_> {
     async fn check_next_agents(&self, progress: &mut CheckProgress) -> Result<bool> {
         let store = &self.context.store;
         if self.kinds.is_empty() {
-            self.forget_all_agents().await?;
-            progress.last_checked = None;
-            return Ok(true);
+            // Policies hide none any more.
+            let rows = hidden_agent_page(store, None, BATCH_SIZE).await?;
+            let ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
+            store_hidden_agents(self.context, self.set.number(), &ids, &BTreeSet::new()).await?;
+            progress.last_checked = progress.last_checked.filter(|_| !ids.is_empty());
+            return Ok(ids.is_empty());
         }
         let rows = if progress.last_checked.is_some() {
             let rows = agents::agents_page_by_id(store, progress.last_checked, BATCH_SIZE).await?;
@@ -199,18 +209,6 @@ impl HiddenAgentCheck<'_> {
         progress.store(&write).await?;
         write.commit().await?;
         Ok(true)
-    }
-
-    /// Forgets all hidden agents, because policies hide none any more.
-    async fn forget_all_agents(&self) -> Result<()> {
-        loop {
-            let rows = hidden_agent_page(&self.context.store, None, BATCH_SIZE).await?;
-            if rows.is_empty() {
-                return Ok(());
-            }
-            let ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
-            store_hidden_agents(self.context, self.set.number(), &ids, &BTreeSet::new()).await?;
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! From whom policies hide an agent that they could see otherwise.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use a2a_registry_api::HiddenFrom;
@@ -68,9 +68,9 @@ fn named_principals(set: &PolicySet) -> BTreeSet<&PrincipalScope> {
     named
 }
 
-/// The kinds of callers for whom policies may decide differently: clients without a token, accounts that no policy
-/// about finding agents names, the accounts that one names, and members of the groups that policies name, in each
-/// combination in which accounts are in them.
+/// The kinds of callers for whom policies may decide differently: clients without a token, the accounts that a policy
+/// about finding agents names, and members of the groups that policies name, in each combination in which accounts are
+/// in them, in none of them too.
 pub fn caller_kinds(known: &KnownCallers, set: &PolicySet) -> Vec<Caller> {
     let (mut named_groups, mut named_accounts) = (BTreeSet::new(), BTreeSet::new());
     for scope in named_principals(set) {
@@ -80,27 +80,21 @@ pub fn caller_kinds(known: &KnownCallers, set: &PolicySet) -> Vec<Caller> {
             _ => false,
         };
     }
-    let group_ids: HashMap<&String, Uuid> = known
-        .bound_accounts()
-        .flat_map(|account| {
-            account
-                .group_names
-                .iter()
-                .zip(account.groups.iter().copied())
-        })
-        .collect();
-    let combinations = known.group_combinations(&named_groups).into_iter();
-    let members = combinations.filter(|names| !names.is_empty()).map(|names| {
-        let ids = names.iter().filter_map(|name| group_ids.get(name).copied());
-        new_group_caller(ids.collect(), names)
-    });
+    // With all groups of these accounts: one of them sees an agent that is restricted to a group of any of them.
+    let nobody = (Vec::new(), BTreeSet::new());
+    let mut members: BTreeMap<Vec<String>, BTreeSet<Uuid>> = BTreeMap::from([nobody]);
+    for account in known.bound_accounts() {
+        let names = account.groups_among(&named_groups);
+        let ids = members.entry(names).or_default();
+        ids.extend(account.groups.iter().copied());
+    }
+    let members = members.into_iter();
+    let members = members.map(|(names, ids)| new_group_caller(ids.into_iter().collect(), names));
     let accounts = known.callers.iter().filter(|caller| {
         let account = caller.account.as_ref();
         account.is_some_and(|account| named_accounts.contains(&account.name))
     });
-    let strangers = [Caller::default(), new_group_caller(Vec::new(), Vec::new())];
-    strangers
-        .into_iter()
+    std::iter::once(Caller::default())
         .chain(accounts.take(MAX_CALLER_KINDS).cloned())
         .chain(members.take(MAX_CALLER_KINDS))
         .collect()
@@ -282,5 +276,29 @@ mod tests {
         assert!(may_be_hidden(&[open, matching]));
         // A policy that cannot be evaluated forbids.
         assert!(may_be_hidden(&[open, failing]));
+    }
+
+    #[test]
+    fn members_of_the_same_named_groups_see_what_any_of_them_sees() {
+        let [team, shown] = [1, 2].map(Uuid::from_u128);
+        let in_groups = |ids: &[Uuid], names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned());
+            new_group_caller(ids.to_vec(), names.collect())
+        };
+        let known = KnownCallers {
+            callers: vec![
+                in_groups(&[team], &["team"]),
+                in_groups(&[team, shown], &["team", "shown"]),
+            ],
+            truncated: false,
+        };
+        let texts = [PolicyText {
+            id: "team".to_owned(),
+            text: "permit (principal in Group::\"team\", action, resource);".to_owned(),
+        }];
+        let set = PolicySet::compile(1, &texts).unwrap();
+        let members = in_groups(&[team, shown], &["team"]);
+        let expected = [Caller::default(), in_groups(&[], &[]), members];
+        assert_eq!(caller_kinds(&known, &set), expected);
     }
 }

@@ -256,6 +256,13 @@ impl PolicySetComparison {
                     .to_owned(),
             );
         }
+        if !self.callers.is_complete {
+            warnings.push(
+                "There are more accounts, or more combinations of the groups that policies name, than a preview \
+                 compares; members of several groups may be affected otherwise than shown."
+                    .to_owned(),
+            );
+        }
         for index in &totals.better_when_signed_out {
             if let Some(name) = self.callers.named.get(*index).map(|caller| &caller.name) {
                 warnings.push(format!(

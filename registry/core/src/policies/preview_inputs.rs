@@ -135,6 +135,8 @@ impl ComparedAgent {
 pub(super) struct ComparedCallers {
     /// At most two, one for each name in a policy of both sets, and the combinations of groups.
     pub(super) named: Vec<CallerKind>,
+    /// Whether all combinations of groups in which accounts are were found and compared.
+    pub(super) is_complete: bool,
     /// By a group: in which of the groups that policies name its members are.
     members: HashMap<String, BTreeSet<Vec<String>>>,
 }
@@ -209,7 +211,9 @@ pub(super) async fn load_compared_callers(
         });
     }
     let several = combinations.into_iter().filter(|names| names.len() > 1);
-    named.extend(several.take(MAX_COMBINATIONS).map(|names| {
+    let several: Vec<Vec<String>> = several.collect();
+    let is_complete = !known.truncated && several.len() <= MAX_COMBINATIONS;
+    named.extend(several.into_iter().take(MAX_COMBINATIONS).map(|names| {
         let name = format!("groups {}", names.join(", "));
         caller_kind(name, new_member(names))
     }));
@@ -220,7 +224,11 @@ pub(super) async fn load_compared_callers(
             of_group.insert(account.groups_among(&groups));
         }
     }
-    Ok(ComparedCallers { named, members })
+    Ok(ComparedCallers {
+        named,
+        is_complete,
+        members,
+    })
 }
 
 async fn load_named_account(context: &AppContext, name: &str) -> Result<CallerKind> {
