@@ -253,7 +253,7 @@ async fn the_doctor_names_the_next_step() {
     says(&output, &["disk space: ", " MB are free"]);
     says(
         &output,
-        &["ok   identity provider: well responds with 1 keys"],
+        &["ok   identity provider: well responds and publishes 1 keys"],
     );
     says(
         &output,
