@@ -184,9 +184,10 @@ impl WriteTransaction {
             network: None,
             created_at: now,
         });
-        // Locks a known host, too, so that nobody deletes it before its new checks are visible.
+        // Locks a known host, too, so that nobody deletes it before its new checks are visible, and gives one that is
+        // older than sites its own.
         let conflict = OnConflict::column(endpoint_host::Column::Origin)
-            .update_column(endpoint_host::Column::Origin)
+            .update_column(endpoint_host::Column::Site)
             .to_owned();
         let rows = rows.map(IntoActiveModel::into_active_model);
         self.insert_rows(rows, Some(conflict)).await?;

@@ -1,8 +1,8 @@
 //! Leases of hosts whose endpoints are checked. One process at a time asks a host, and one request at a time.
 
-use a2a_registry_domain::timestamp::{DAY, SECOND};
+use a2a_registry_domain::timestamp::{DAY, MINUTE, SECOND};
 use sea_orm::ActiveValue::{NotSet, Set};
-use sea_orm::sea_query::{Condition, Expr, LockBehavior, LockType};
+use sea_orm::sea_query::{Condition, IntoCondition, LockBehavior, LockType};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
 use super::bulk_rows::lock_for_update;
@@ -123,7 +123,11 @@ impl WriteTransaction {
     /// The address blocks with as many visits and checks under way, or just made, as are allowed.
     async fn full_endpoint_networks(&self, now: i64) -> Result<Vec<String>, StoreError> {
         let mut busy = self.visit_counts_by_network(now).await?;
-        let pausing = endpoint_host::Column::Lease.is_null();
+        // A pause beyond a minute was set by a clock that was ahead.
+        let latest = now.saturating_add(MINUTE);
+        let pausing = Condition::all()
+            .add(endpoint_host::Column::Lease.is_null())
+            .add(endpoint_host::Column::LeasedUntil.lte(latest));
         for network in self.endpoint_networks_until(now, pausing).await? {
             *busy.entry(network).or_default() += 1;
         }
@@ -138,12 +142,12 @@ impl WriteTransaction {
     pub(super) async fn endpoint_networks_until(
         &self,
         now: i64,
-        condition: Expr,
+        condition: impl IntoCondition,
     ) -> Result<Vec<String>, StoreError> {
         Ok(endpoint_host::Entity::find()
             .select_only()
             .column(endpoint_host::Column::Network)
-            .filter(endpoint_host::Column::LeasedUntil.gte(now))
+            .filter(endpoint_host::Column::LeasedUntil.between(now, now.saturating_add(MAX_PAUSE)))
             .filter(endpoint_host::Column::Network.is_not_null())
             .filter(condition)
             .into_tuple()
@@ -194,7 +198,8 @@ fn select_due_hosts(now: i64) -> Select<endpoint_host::Entity> {
     use endpoint_host::Column as C;
     let is_unleased = Condition::any()
         .add(C::LeasedUntil.is_null())
-        .add(C::LeasedUntil.lt(now));
+        .add(C::LeasedUntil.lt(now))
+        .add(C::LeasedUntil.gt(now.saturating_add(MAX_PAUSE)));
     let is_spaced = Condition::any()
         .add(C::NotBefore.lte(now))
         .add(C::NotBefore.gt(now.saturating_add(MAX_PAUSE)));

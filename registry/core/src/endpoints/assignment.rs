@@ -272,8 +272,8 @@ async fn known_and_new_checks(
             tenant: address.tenant.clone(),
         })
         .collect();
-    let missing = retain_within_bounds(write, missing).await?;
     if !missing.is_empty() {
+        let missing = retain_within_bounds(write, missing).await?;
         write.insert_endpoint_checks(&missing, now).await?;
         let keys: Vec<String> = missing.into_iter().map(|new| new.key).collect();
         known.extend(checks_by_key(write, &keys).await?);

@@ -105,9 +105,11 @@ pub(crate) async fn show_collections(
         everybody: "true".to_owned(),
         ..query::parse_query(request.query_string())?
     };
-    let (status, feedback) = match form.filter.is_empty() {
-        true => (StatusCode::OK, FormFeedback::default()),
-        false => FormFeedback::preview(&context, &visitor, &form).await,
+    let (status, feedback) = match form.clone_if_editable(&visitor) {
+        Some(form) if !form.filter.is_empty() => {
+            FormFeedback::preview(&context, &visitor, &form).await
+        }
+        _ => (StatusCode::OK, FormFeedback::default()),
     };
     let shown = collections_page(&context, &visitor, &form, feedback).await?;
     Ok(render_page(status, &shown))

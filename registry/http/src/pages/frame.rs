@@ -22,6 +22,8 @@ pub(crate) struct FrameAccount {
     pub administers: bool,
     /// Whether the account may register domains, within this session.
     pub may_register: bool,
+    /// Whether the account may curate, within this session.
+    pub curates: bool,
 }
 
 /// Parts of a page that do not depend on its subject.
@@ -84,6 +86,7 @@ impl FrameAccount {
             reads_accounts: visitor.caller.has_permission(Permission::ReadAccounts),
             administers: visitor.caller.has_permission(Permission::Administer),
             may_register: visitor.caller.has_permission(Permission::Register),
+            curates: visitor.caller.has_permission(Permission::Curate),
         })
     }
 }

@@ -292,8 +292,7 @@ impl SearchPage {
             }
         };
         let words = query.q.clone().unwrap_or_default();
-        let who = frame.who.as_ref();
-        let curates = who.is_some_and(|who| who.sees_all && who.may_register);
+        let curates = frame.who.as_ref().is_some_and(|who| who.curates);
         let page = Self {
             collect: curates.then(|| links::collection_link(query)).flatten(),
             names_sponsors: curates && query.unmanaged == ["true"],

@@ -24,6 +24,7 @@ pub fn admin_frame(here: &'static str) -> Frame {
         reads_accounts: true,
         administers: true,
         may_register: true,
+        curates: true,
     };
     Frame {
         who: Some(admin),

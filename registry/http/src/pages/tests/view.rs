@@ -223,6 +223,7 @@ fn an_empty_registry_says_how_to_fill_it_and_an_unlucky_search_how_to_widen_it()
         reads_accounts: true,
         administers: true,
         may_register: true,
+        curates: true,
     };
     let signed_in = || Frame {
         who: Some(who.clone()),
