@@ -574,6 +574,10 @@ async fn the_account_is_judged_again_at_delivery(url: &str) {
 }
 
 async fn of_two_processes_one_sends_and_the_other_takes_over(url: &str) {
+    // SQLite serves one process.
+    if !url.starts_with("postgres") {
+        return;
+    }
     let stage = Stage::new(url).await;
     let reader = caller(&stage.registry, "reader", Role::Reader).await;
     stage
@@ -600,6 +604,10 @@ async fn of_two_processes_one_sends_and_the_other_takes_over(url: &str) {
 
 /// A process whose index has not seen the agent yet would find nothing to tell.
 async fn a_process_that_is_behind_drops_nothing(url: &str) {
+    // SQLite serves one process.
+    if !url.starts_with("postgres") {
+        return;
+    }
     let stage = Stage::new(url).await;
     let reader = caller(&stage.registry, "reader", Role::Reader).await;
     stage

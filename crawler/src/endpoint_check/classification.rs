@@ -211,6 +211,8 @@ fn judge_grpc(status: u16, headers: &HeaderMap) -> (EndpointVerdict, String) {
         Some(16) => (NeedsCredentials, "The server answers UNAUTHENTICATED"),
         Some(4) => (DoesNotAnswer, "The server answers DEADLINE_EXCEEDED"),
         Some(14) => (DoesNotAnswer, "The server answers UNAVAILABLE"),
+        // The JavaScript SDK of 0.3 reports a missing task as INTERNAL; who names the task has read the method.
+        Some(13) if message.contains(ABSENT_TASK_ID) => (Answers, "The agent answers INTERNAL"),
         Some(code) => {
             let reason = format!("The server answers with gRPC status {code}: {message}");
             return (Unclear, reason);

@@ -252,7 +252,7 @@ pub async fn await_policies_in_force(
                 let waiting: Vec<_> = replicas
                     .filter(|replica| replica.in_force < number)
                     .collect();
-                if waiting.is_empty() {
+                if waiting.is_empty() && shown.value.in_force >= number {
                     return Ok(shown.value.in_force);
                 }
                 last_response = Instant::now();

@@ -108,7 +108,8 @@ pub async fn queue_next_notices(context: &AppContext) -> Result<bool> {
         batch.compare_all_agents(row, indexed).await?;
     }
     let seq = rows.last().map_or(position.seq, |last| last.seq);
-    let has_more = rows.len() as u64 == EVENT_BATCH || compared.is_some();
+    let has_more =
+        rows.len() as u64 == EVENT_BATCH || compared.is_some() || !batch.to_compare.is_empty();
     let is_written = batch.write(&position, seq).await?;
     context.signals.hooks.notify_one();
     Ok(has_more || !is_written)
