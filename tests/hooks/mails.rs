@@ -168,14 +168,20 @@ async fn an_account_gets_one_mail_an_hour(url: &str) {
     let stage = MailStage::new(url).await;
     stage.hook("first", kinds(&SIGHT)).await;
     stage.hook("second", kinds(&SIGHT)).await;
-    let other = stage.registry.second_process().await;
+    // SQLite serves one process.
+    let other = match url.starts_with("postgres") {
+        true => Some(stage.registry.second_process().await),
+        false => None,
+    };
     stage.publish("one.agents-test.com").await;
     assert_eq!(stage.deliver().await.len(), 1);
     // Neither another hook of the account nor another process sends meanwhile.
     stage.publish("two.agents-test.com").await;
     assert!(stage.deliver().await.is_empty());
-    other.catch_up().await;
-    assert!(lease_due_hook(&other.app).await.unwrap().is_none());
+    if let Some(other) = &other {
+        other.catch_up().await;
+        assert!(lease_due_hook(&other.app).await.unwrap().is_none());
+    }
     stage.registry.advance(Duration::minutes(59));
     assert!(stage.deliver().await.is_empty());
     for agents in [2, 1] {

@@ -94,8 +94,13 @@ async fn tell_story(url: &str, has_hidden_agent: bool) -> Vec<String> {
     for request in stage.receiver.requests_to(PATH).iter().skip(1) {
         let body: Value = serde_json::from_slice(&request.body).unwrap();
         got.push(comparable(&body, seen));
-        let names = request.headers.iter().map(|(name, _)| name.as_str());
-        got.push(names.collect::<Vec<_>>().join(" "));
+        let mut names: Vec<_> = request
+            .headers
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        names.sort_unstable();
+        got.push(names.join(" "));
         got.push(request.body.len().to_string());
     }
     got

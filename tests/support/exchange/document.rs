@@ -25,6 +25,11 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ),
     ("*", "/page_token", "whether the registry has issued it"),
     (
+        "policy_test",
+        "/cases/*/at",
+        "whether the year has this day",
+    ),
+    (
         "*",
         "/Subject-Authorization",
         "headers of requests are not compared with the document",

@@ -187,7 +187,7 @@ fn check_question(request: &DecisionRequest) -> Result<&str> {
         (None, Some(url)) => ("/url", url),
         _ => {
             return Err(AppError::invalid(
-                "/agent",
+                "",
                 "give either `agent` or `url`, and not both",
             ));
         }
