@@ -25,7 +25,7 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ),
     ("*", "/page_token", "whether the registry has issued it"),
     (
-        "policy_test",
+        "policies_test",
         "/cases/*/at",
         "whether the year has this day",
     ),
