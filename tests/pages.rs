@@ -205,7 +205,7 @@ async fn a_person_finds_an_agent(visitor: &DemoVisitor<'_>) {
         "no word is highlighted"
     );
     let hit = visitor.element_text(".hit").await;
-    for word in ["unproved", "card fetched"] {
+    for word in ["owner proved", "card fetched"] {
         assert!(hit.contains(word), "{word}: {hit}");
     }
 

@@ -12,10 +12,9 @@ use crate::action::Action;
 use crate::agent_attributes::{
     AgentAttributes, AttributeValue, CollectionMembership, attribute_values,
 };
-use crate::nesting_limit::run_with_large_stack;
-use crate::policy::{Policy, PolicyMode};
+use crate::cedar_requests::{cedar_request_with_entities, match_probes};
+use crate::policy::Policy;
 use crate::policy_matches::PolicyMatches;
-use crate::policy_set::{PolicySet, cedar_request_with_entities, match_probes};
 
 /// Maximum number of results that a group keeps; further agents are evaluated one by one.
 const MAX_SHARED_RESULTS: usize = 4_096;
@@ -46,55 +45,6 @@ struct AttributeGroup {
     attribute_places: Option<Vec<usize>>,
     max_results: usize,
     results: Mutex<HashMap<Vec<u8>, Arc<PolicyMatches>>>,
-}
-
-impl PolicySet {
-    /// The policies about an action that match the same agents as the one with the same name in another set: each with
-    /// its index there and here. Policies that use collections are left out, because these may have changed, and so are
-    /// those that compare ages: with a new set ages count to a later moment, and agents that reach one by then have no
-    /// event.
-    pub fn carried_policies(&self, before: &Self, action: Action) -> Vec<(u16, u16)> {
-        let earlier: HashMap<&str, (u16, &Policy)> = before
-            .policies_for_action(action)
-            .map(|(index, policy)| (policy.id.as_str(), (index, policy)))
-            .collect();
-        let carried = self
-            .policies_for_action(action)
-            .filter_map(|(index, policy)| {
-                let (there, old) = earlier.get(policy.id.as_str())?;
-                // The dates of a policy may have switched it on or off.
-                let is_same = old.text == policy.text && old.mode == policy.mode;
-                let is_carried =
-                    is_same && !policy.uses_collections && policy.age_thresholds.is_empty();
-                is_carried.then_some((*there, index))
-            });
-        carried.collect()
-    }
-
-    /// Prepares to evaluate some policies about an action, by their indices, for many agents. `None` if there is not
-    /// enough memory.
-    pub fn batch_evaluator(
-        &self,
-        action: Action,
-        indices: &BTreeSet<u16>,
-    ) -> Option<BatchEvaluator> {
-        run_with_large_stack(|| {
-            let policies = self.policies_for_action(action);
-            let policies = policies.filter(|(index, policy)| {
-                policy.mode != PolicyMode::Off && indices.contains(index)
-            });
-            BatchEvaluator::new(action, policies)
-        })
-    }
-
-    /// The policies of an evaluator of this set that match an agent. Attributes that none of them reads may be missing.
-    pub fn match_agent_in_batch(
-        &self,
-        evaluator: &BatchEvaluator,
-        agent: &AgentAttributes,
-    ) -> PolicyMatches {
-        evaluator.evaluate(agent, self.membership())
-    }
 }
 
 impl BatchEvaluator {
@@ -254,6 +204,7 @@ impl AttributeGroup {
 mod tests {
     use super::*;
     use crate::policy::PolicyText;
+    use crate::policy_set::PolicySet;
 
     #[derive(Debug)]
     struct ByTag;

@@ -11,6 +11,7 @@ mod agent_age;
 mod agent_attributes;
 mod annotations;
 mod batch_evaluation;
+mod cedar_requests;
 mod endpoint_suffixes;
 mod evaluation;
 mod nesting_limit;

@@ -4,20 +4,18 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use a2a_registry_domain::timestamp::Timestamp;
-use cedar_policy::{
-    Authorizer, Context, Entities, Entity, EntityUid, PolicyId, PolicySet as CedarSet, Request,
-    Schema, ValidationMode, Validator,
-};
+use cedar_policy::{PolicySet as CedarSet, Schema, ValidationMode, Validator};
 
 use crate::action::Action;
 use crate::agent_age::{AgeThreshold, MAX_AGE_COMPARISONS};
 use crate::agent_attributes::{AgentAttributes, CollectionMembership, domain_entities};
 use crate::batch_evaluation::BatchEvaluator;
+use crate::cedar_requests::cedar_request_with_entities;
 use crate::nesting_limit::{PolicyTextSize, is_nested_too_deeply, run_with_large_stack};
-use crate::policy::{Effect, Policy, PolicyMode, PolicyText, entity_uid};
+use crate::policy::{Effect, Policy, PolicyMode, PolicyText};
 use crate::policy_error::PolicyError;
 use crate::policy_matches::PolicyMatches;
-use crate::principal::{ANONYMOUS_ACCOUNT, PrincipalScope};
+use crate::principal::PrincipalScope;
 
 /// The Cedar schema of the entities and attributes that policies may use.
 pub const SCHEMA: &str = include_str!("schema.cedarschema");
@@ -236,29 +234,52 @@ impl PolicySet {
     }
 }
 
-/// The policies that match a resource, each as a permit for everybody; all fail if there is no request about it.
-pub(crate) fn match_probes(
-    probes: &CedarSet,
-    asked: Option<&(Request, Entities)>,
-) -> PolicyMatches {
-    let Some((request, entities)) = asked else {
-        let all = probes.policies();
-        return PolicyMatches {
-            matching: BTreeSet::new(),
-            failed: all
-                .filter_map(|policy| parse_policy_index(policy.id()))
-                .collect(),
-        };
-    };
-    let response = Authorizer::new().is_authorized(request, probes, entities);
-    let told = response.diagnostics();
-    let failed = told.errors().filter_map(|error| {
-        let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
-        parse_policy_index(error.policy_id())
-    });
-    PolicyMatches {
-        matching: told.reason().filter_map(parse_policy_index).collect(),
-        failed: failed.collect(),
+impl PolicySet {
+    /// The policies about an action that match the same agents as the one with the same name in another set: each with
+    /// its index there and here. Policies that use collections are left out, because these may have changed, and so are
+    /// those that compare ages: with a new set ages count to a later moment, and agents that reach one by then have no
+    /// event.
+    pub fn carried_policies(&self, before: &Self, action: Action) -> Vec<(u16, u16)> {
+        let earlier: HashMap<&str, (u16, &Policy)> = before
+            .policies_for_action(action)
+            .map(|(index, policy)| (policy.id.as_str(), (index, policy)))
+            .collect();
+        let carried = self
+            .policies_for_action(action)
+            .filter_map(|(index, policy)| {
+                let (there, old) = earlier.get(policy.id.as_str())?;
+                // The dates of a policy may have switched it on or off.
+                let is_same = old.text == policy.text && old.mode == policy.mode;
+                let is_carried =
+                    is_same && !policy.uses_collections && policy.age_thresholds.is_empty();
+                is_carried.then_some((*there, index))
+            });
+        carried.collect()
+    }
+
+    /// Prepares to evaluate some policies about an action, by their indices, for many agents. `None` if there is not
+    /// enough memory.
+    pub fn batch_evaluator(
+        &self,
+        action: Action,
+        indices: &BTreeSet<u16>,
+    ) -> Option<BatchEvaluator> {
+        run_with_large_stack(|| {
+            let policies = self.policies_for_action(action);
+            let policies = policies.filter(|(index, policy)| {
+                policy.mode != PolicyMode::Off && indices.contains(index)
+            });
+            BatchEvaluator::new(action, policies)
+        })
+    }
+
+    /// The policies of an evaluator of this set that match an agent. Attributes that none of them reads may be missing.
+    pub fn match_agent_in_batch(
+        &self,
+        evaluator: &BatchEvaluator,
+        agent: &AgentAttributes,
+    ) -> PolicyMatches {
+        evaluator.evaluate(agent, self.membership())
     }
 }
 
@@ -282,31 +303,6 @@ fn prepare_evaluation(
         }
         None => Ok(evaluator),
     }
-}
-
-fn parse_policy_index(probe_id: &PolicyId) -> Option<u16> {
-    let place: &str = probe_id.as_ref();
-    place.parse().ok()
-}
-
-/// The request and entities with which Cedar evaluates conditions. No condition of a probe depends on the principal.
-pub(crate) fn cedar_request_with_entities(
-    action: Action,
-    (id, entities): (EntityUid, Vec<Entity>),
-) -> Result<(Request, Entities), String> {
-    let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
-    let request = new_cedar_request(entity_uid("Account", ANONYMOUS_ACCOUNT)?, action, id)?;
-    Ok((request, entities))
-}
-
-fn new_cedar_request(
-    principal: EntityUid,
-    action: Action,
-    resource: EntityUid,
-) -> Result<Request, String> {
-    let action = entity_uid("Action", action.as_str())?;
-    Request::new(principal, action, resource, Context::empty(), None)
-        .map_err(|error| error.to_string())
 }
 
 /// Errors of a set that is too large or contains an identifier twice.
