@@ -24,6 +24,9 @@ const BEYOND: &[(&str, &str, &str)] = &[
         "a rule about several members, or text that is not UTF-8 or contains U+0000",
     ),
     ("*", "/page_token", "whether the registry has issued it"),
+    ("*", "/subject", "a rule about several members"),
+    ("*", "/questions/*", "a rule about several members"),
+    ("*", "/questions/*/subject", "a rule about several members"),
     (
         "policies_test",
         "/cases/*/at",

@@ -12,7 +12,7 @@ section! {
     pub struct MailConfig {
         /// Name of the SMTP server that takes the mails, such as `smtp.example.com`. Empty: no mails are sent.
         pub host: String,
-        /// Port of the server: usually 587 with `starttls`, and 465 with `implicit`.
+        /// Port of the server: usually 587 with `starttls`, and 465 with `implicit`. From 1 to 65535.
         pub port: u16 = 587,
         /// Encryption of the connection: "starttls" (a server that does not offer it gets nothing), "implicit" (from
         /// the first byte), or "none" for a server on the same machine.
@@ -48,7 +48,6 @@ impl MailConfig {
                 self.sender().is_none(),
                 "mail.from must be an address, such as Agent registry <registry@example.com>",
             ),
-            (self.port == 0, "mail.port must be between 1 and 65535"),
             (
                 has_user != self.password_file.is_some(),
                 "mail.username and mail.password_file must be set together",
@@ -59,7 +58,9 @@ impl MailConfig {
             ),
         ];
         let faults = faults.into_iter().filter(|_| !self.host.is_empty());
+        let port = (self.port == 0, "mail.port must be between 1 and 65535");
         faults
+            .chain([port])
             .filter(|(is_fault, _)| *is_fault)
             .map(|(_, text)| text.to_owned())
             .collect()

@@ -211,6 +211,7 @@ mod tests {
                 "key_file",
                 "key_file",
                 "metrics_listen",
+                "password_file",
                 "recertify_after",
                 "tls_cert"
             ]
@@ -327,9 +328,10 @@ mod tests {
 
     /// Keys with texts that are printed. A key that is neither here nor hidden fails the test below, so adding a key
     /// requires a choice.
-    const SHOWN: [&str; 44] = [
+    const SHOWN: [&str; 48] = [
         "allow_domains",
         "allow_names",
+        "allow_networks",
         "allow_ports",
         "audiences",
         "claim",
@@ -340,10 +342,13 @@ mod tests {
         "data_dir",
         "database_file",
         "deny_domains",
+        "deny_networks",
         "description",
         "extra_ca",
         "filter",
+        "from",
         "groups_claim",
+        "host",
         "issuer",
         "key_file",
         "key_hosts",
@@ -351,15 +356,16 @@ mod tests {
         "leads",
         "model",
         "model_languages",
-        "passage_prefix",
-        "query_prefix",
         "name",
         "name_claim",
         "old_key_files",
         "otlp_endpoint",
+        "passage_prefix",
+        "password_file",
         "provider",
         "provider_url",
         "public_url",
+        "query_prefix",
         "scopes",
         "select_groups",
         "service_name",
@@ -369,9 +375,8 @@ mod tests {
         "token_hosts",
         "trusted_proxies",
         "url",
+        "username",
         "values",
-        "allow_networks",
-        "deny_networks",
     ];
 
     /// A configuration with an entry in every table with user-defined names.

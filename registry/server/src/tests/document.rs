@@ -55,11 +55,15 @@ fn every_operation_is_named_once_and_tagged() {
 fn enums_are_named_as_on_the_wire() {
     use a2a_registry_api::ard::Federation;
     use a2a_registry_domain::coverage::Coverage;
+    use a2a_registry_domain::endpoint::EndpointState;
     use a2a_registry_domain::event::EventKind;
+    use a2a_registry_domain::hook::{DeliveryState, HookFormat, HookState, NoticeKind};
     use a2a_registry_domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
+    use a2a_registry_domain::preview_state::PreviewState;
     use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState, VersionState};
     use a2a_registry_domain::role::{Role, Scope};
     use a2a_registry_domain::signature::SignatureState;
+    use a2a_registry_domain::source::CredentialKind;
 
     let document: serde_json::Value = serde_json::from_str(&default_openapi_text()).unwrap();
     let mut documented = 0;
@@ -71,7 +75,7 @@ fn enums_are_named_as_on_the_wire() {
             documented += 1;
         )+};
     }
-    same!(ChangeClass Coverage EventKind Hold LivenessState ReviewKind ReviewState Role Scope ShownLifecycle SignatureState VersionState Visibility);
+    same!(ChangeClass Coverage CredentialKind DeliveryState EndpointState EventKind Hold HookFormat HookState LivenessState NoticeKind PreviewState ReviewKind ReviewState Role Scope ShownLifecycle SignatureState VersionState Visibility);
     let modes = [Federation::Auto, Federation::Referrals, Federation::None];
     let names = &document["components"]["schemas"]["ArdFederation"]["enum"];
     assert_eq!(names, &serde_json::to_value(modes).unwrap());

@@ -33,7 +33,9 @@ async fn link(registry: &Registry, token: &str) -> String {
 }
 
 async fn open(registry: &Registry, link: &str) -> TestResponse {
-    registry.ask(near(TestRequest::get().uri(link))).await
+    let request = TestRequest::get().uri(link);
+    let request = request.insert_header(("accept", "text/html"));
+    registry.ask(near(request)).await
 }
 
 async fn confirm(registry: &Registry, link: &str) -> TestResponse {

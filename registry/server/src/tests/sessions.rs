@@ -295,7 +295,7 @@ async fn a_session_may_do_no_more_than_its_token() {
         page.contains("must have at least one scope") && page.contains("value=\"unscoped\""),
         "{page}"
     );
-    assert!(!page.contains("a2ar_") && !page.contains("value=\"read\" checked"));
+    assert!(!page.contains("shown only once") && !page.contains("value=\"read\" checked"));
     let answer = registry.ask(make("read")).await;
     assert_eq!(answer.status, 201);
     assert!(text(&answer).contains("a2ar_"));
