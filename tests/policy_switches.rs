@@ -97,17 +97,21 @@ fn setup_at(port: u16, public_port: u16, database: &Database) -> RegistrySetup {
         ))
 }
 
-/// Publishes agents with each tag; returns them by their tags.
-async fn publish_agents(registry: &ServingRegistry, origin: &Origin) -> [BTreeSet<Uuid>; 2] {
+/// Publishes agents with each tag, each at an origin of its own; returns them by their tags.
+async fn publish_agents(
+    registry: &ServingRegistry,
+    origins: &mut Vec<Origin>,
+) -> [BTreeSet<Uuid>; 2] {
     let mut published = [BTreeSet::new(), BTreeSet::new()];
     for number in 0..2 * SHOWN {
         let which = number % 2;
         let mut card: Value =
             serde_json::from_str(&minimal_card_json(&format!("Agent {number}"))).unwrap();
         card["skills"][0]["tags"] = json!([TAGS[which]]);
-        let path = format!("/{number}.json");
-        origin.set_reply(&path, OriginReply::json(card.to_string()));
-        let agent = registry.publish(&origin.url(&path)).await;
+        let origin = Origin::start();
+        origin.set_reply("/card.json", OriginReply::json(card.to_string()));
+        let agent = registry.publish(&origin.url("/card.json")).await;
+        origins.push(origin);
         published[which].insert(agent.parse().unwrap());
     }
     published
@@ -138,8 +142,8 @@ async fn three_replicas_switch_and_die_without_mixing_sets() {
     for setup in &setups {
         replicas.push(setup.start_without_proxy().await);
     }
-    let origin = Origin::start();
-    let published = publish_agents(&replicas[0], &origin).await;
+    let mut origins = Vec::new();
+    let published = publish_agents(&replicas[0], &mut origins).await;
     let is_in_force = async |replicas: &[ServingRegistry], number: u64, shown: &BTreeSet<Uuid>| {
         for registry in replicas {
             eventually("the process has the set in force", async || {
