@@ -282,7 +282,7 @@ mod tests {
             }
             bounded += 1;
         }
-        assert_eq!(bounded, 45, "keys with bounds");
+        assert_eq!(bounded, 46, "keys with bounds");
     }
 
     #[test]
@@ -328,12 +328,13 @@ mod tests {
 
     /// Keys with texts that are printed. A key that is neither here nor hidden fails the test below, so adding a key
     /// requires a choice.
-    const SHOWN: [&str; 48] = [
+    const SHOWN: [&str; 49] = [
         "allow_domains",
         "allow_names",
         "allow_networks",
         "allow_ports",
         "audiences",
+        "authority",
         "claim",
         "client_id",
         "client_secret_file",
