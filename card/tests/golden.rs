@@ -114,6 +114,7 @@ fn the_fixtures_show_nearly_every_rule() {
         "signature.uncovered",
         "signature.uncovered-address",
         "signature.uncovered-security",
+        "text.instructs",
     ];
     let unseen: Vec<&str> = a2a_card::all_rules()
         .iter()
