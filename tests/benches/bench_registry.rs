@@ -380,6 +380,8 @@ pub async fn add_sources(database: &DatabaseConnection, sources: &NewSources<'_>
     let last_source = last_id(database, "sources").await;
     // The number of a domain, counted from the first: their ids follow one another.
     let number = format!("(d.id - (SELECT min(id) FROM domains WHERE id > {last_domain}))");
+    // Together: a crawler that leases a domain before it has sources ends its visits for ever.
+    let write = sea_orm::TransactionTrait::begin(database).await.unwrap();
     for statement in [
         format!(
             "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, visit_due_at, not_before) \
@@ -399,8 +401,9 @@ pub async fn add_sources(database: &DatabaseConnection, sources: &NewSources<'_>
              SELECT id, {account}, 1 FROM sources WHERE id > {last_source}"
         ),
     ] {
-        execute(database, statement).await;
+        execute(&write, statement).await;
     }
+    write.commit().await.unwrap();
 }
 
 /// The highest id in a table; 0 in an empty one.
@@ -411,7 +414,7 @@ async fn last_id(database: &DatabaseConnection, table: &str) -> i64 {
     rows.await.unwrap()[0].try_get("", "highest").unwrap()
 }
 
-async fn execute(database: &DatabaseConnection, statement: String) {
+async fn execute(database: &impl ConnectionTrait, statement: String) {
     let backend = database.get_database_backend();
     database
         .execute_raw(Statement::from_string(backend, statement))

@@ -8,7 +8,8 @@
 //! `LIVING` (`changes,searches,rivals,databases,answers,registrations,rules,cards,descriptors`) names the parts, which
 //! print their tables as they end, so that a failed part can be run again alone. `LIVING_AGENTS` (`10000,100000`) are
 //! the numbers of agents: changes, searches and other engines are measured at each, the rest at the last. All parts
-//! but the last two measure a registry that was crawled, changed and restarted, whichever parts are chosen.
+//! but the last two measure a registry that was crawled, changed and restarted, whichever parts are chosen; `rules`
+//! without them leaves out the changes. Lines on standard error tell each step.
 //! `BENCH_CHANGES` (2000) cards change one after the other before the restart. `BENCH_QUERIES` (800) different queries
 //! are sent in each cell for at most `BENCH_SECONDS` (10; 30 for databases). `BENCH_CARDS` (10000) cards are crawled
 //! for the cost of a new one, `BENCH_DOMAINS` (20000) domains with few open files. `BENCH_BACKLOG` (60000) sources are
@@ -45,7 +46,7 @@ use registry::{RegistryProcess, SourceRange};
 use search_engines::SearchEngine;
 use searches::{FiguresByState, SearchFigures};
 use serde_json::json;
-use tables::{Target, figure_row, format_number};
+use tables::{Target, figure_row, format_number, tell};
 use tempfile::TempDir;
 
 use super::generator::CardGenerator;
@@ -106,9 +107,11 @@ async fn measure_life(
         false => 0,
     };
     let mut life = LivingRegistry::begin(agents, seed, spare);
-    let changes = life.change();
-    if parts.has("changes") {
-        tables::print_rows("Changes", &changes);
+    if parts.has_any(&AT_EACH_SIZE) || parts.has_any(&AT_LAST_SIZE[..2]) {
+        let changes = life.change();
+        if parts.has("changes") {
+            tables::print_rows("Changes", &changes);
+        }
     }
     let has_searches = parts.has("searches");
     let running = has_searches.then(|| life.search());
@@ -191,6 +194,7 @@ struct LivingRegistry {
 impl LivingRegistry {
     /// Crawls all agents. The origin has this number of cards more, which can be registered.
     fn begin(agents: usize, seed: u64, spare: usize) -> Self {
+        tell(&format!("crawling {agents} agents"));
         let cards = agents + NEW_AGENTS + spare;
         let origin = CardOrigin::start(cards, seed);
         let folder = tempfile::tempdir().unwrap();
@@ -211,6 +215,7 @@ impl LivingRegistry {
 
     /// Ends the registry and starts it again. Between both its folder is copied to the other one, if any.
     fn restart(&mut self, copy: Option<&Path>) {
+        tell("restarting");
         self.registry.take().unwrap().stop();
         if let Some(copy) = copy {
             let everything = self.folder.path().join(".");
@@ -234,6 +239,7 @@ impl LivingRegistry {
     /// Changes cards, and adds new ones, each searchable before the next.
     fn change(&mut self) -> Vec<Vec<String>> {
         let wanted = size_from_env("BENCH_CHANGES", 2_000);
+        tell(&format!("changing {wanted} agents"));
         let registry = self.registry.as_mut().unwrap();
         let before = registry.cpu_when_idle();
         for change in 0..wanted {
@@ -303,6 +309,7 @@ impl LivingRegistry {
 
 /// Searches a registry.
 fn search(registry: &RegistryProcess, generator: CardGenerator) -> Vec<SearchFigures> {
+    tell("searching the registry");
     let server = searches::registry(registry.address, registry.child.id());
     searches::measure_searches(server, generator)
 }
@@ -323,6 +330,7 @@ fn compare(life: &LivingRegistry, restarted: &[SearchFigures]) {
     // One after the other, each ended before the next starts, so that none takes memory or time from another.
     let meet = |rival: Option<SearchEngine>| {
         let Some(rival) = rival else { return };
+        tell(&format!("searching {}", rival.name));
         let figures = searches::measure_searches(rival.server, generator);
         searches::print_rival(life.agents, restarted, &rival, &figures);
     };

@@ -144,9 +144,13 @@ impl Load {
             ))
         });
         let all: Vec<_> = all.collect();
+        // The last responses may come later than the time of the run.
+        let most = self.time + Duration::from_secs(120);
+        let silent = || io::Error::other(format!("{} does not answer any more", self.address));
         local.block_on(&runtime, async {
             for one in all {
-                one.await.map_err(io::Error::other)??;
+                let ended = tokio::time::timeout(most, one).await;
+                ended.map_err(|_| silent())?.map_err(io::Error::other)??;
             }
             io::Result::Ok(())
         })?;

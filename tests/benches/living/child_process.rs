@@ -3,7 +3,8 @@
 //! Each server is a process of its own, so that its processor time, its open files and its limits are its own too.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child as Process, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child as Process, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -24,13 +25,16 @@ const IDLE: Duration = Duration::from_millis(10);
 const CALM_LOOKS: u32 = 3;
 /// How long work in the background is waited for.
 const LONGEST_WORK: Duration = Duration::from_secs(1_800);
+/// How long a child may take to start, to answer or to end, beyond the seconds that a request names.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A running child. Dropping it kills it.
 pub struct Child {
     role: &'static str,
     process: Process,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    /// The lines that it writes; a thread reads them, so that waiting for one has a bound.
+    lines: Receiver<String>,
 }
 
 impl Child {
@@ -46,13 +50,18 @@ impl Child {
             .unwrap();
         let input = process.stdin.take();
         let output = BufReader::new(process.stdout.take().unwrap());
-        let mut child = Self {
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut read = output.lines().map_while(Result::ok);
+            read.all(|line| sender.send(line).is_ok())
+        });
+        let child = Self {
             role,
             process,
             input,
-            output,
+            lines,
         };
-        let first = child.line();
+        let first = child.line(0, "its start");
         (child, first)
     }
 
@@ -61,14 +70,17 @@ impl Child {
         let input = self.input.as_mut().unwrap();
         writeln!(input, "{request}").unwrap();
         input.flush().unwrap();
-        self.line()
+        let seconds = request["seconds"].as_u64().unwrap_or_default();
+        self.line(seconds, &request.to_string())
     }
 
-    fn line(&mut self) -> Value {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "the child {} ended by itself", self.role);
-        serde_json::from_str(&line).unwrap()
+    /// The line that answers this; a child that has ended has closed the channel.
+    fn line(&self, seconds: u64, what: &str) -> Value {
+        let most = PATIENCE + Duration::from_secs(seconds);
+        match self.lines.recv_timeout(most) {
+            Ok(line) => serde_json::from_str(&line).unwrap(),
+            Err(error) => panic!("the child {} did not answer {what}: {error}", self.role),
+        }
     }
 
     /// The process id.
@@ -90,6 +102,10 @@ impl Child {
     /// Ends the child in order: its input is closed, and it is waited for.
     pub fn stop(mut self) {
         drop(self.input.take());
+        // Its output ends with it.
+        let last = self.lines.recv_timeout(PATIENCE);
+        let ended = last == Err(RecvTimeoutError::Disconnected);
+        assert!(ended, "the child {} does not end: {last:?}", self.role);
         assert!(self.process.wait().unwrap().success(), "{}", self.role);
     }
 }
@@ -116,6 +132,7 @@ pub fn wait_until_idle(process: u32) {
         let idle = cpu_of(process).unwrap() - before <= IDLE;
         calm = if idle { calm + 1 } else { 0 };
     }
+    assert!(calm == CALM_LOOKS, "process {process} does not become idle");
 }
 
 /// The role and the settings of this process; `None` in the bench itself.

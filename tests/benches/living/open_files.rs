@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::origin::CardOrigin;
 use super::registry::{RegistryProcess, SourceRange};
-use super::tables::{Target, figure_row};
+use super::tables::{Target, figure_row, tell};
 use crate::report::size_from_env;
 
 /// The limit of open files.
@@ -40,6 +40,9 @@ pub fn measure_open_files(seed: u64) -> Vec<Vec<String>> {
         let done = registry.settles_within(0);
         most = most.max(registry.child.open_files());
         looks += 1;
+        if looks % 20_000 == 0 {
+            tell(&format!("{domains} domains: {}", registry.outcomes()));
+        }
         if looks % 50 == 0 && !registry.is_ready() {
             not_ready += 1;
         }

@@ -10,10 +10,11 @@ use super::cards::CARDS_OF_DOMAIN;
 use super::child_process::{Child, wait_until_idle};
 use super::http::{call, read, succeeds};
 use super::origin::CardOrigin;
+use super::tables::tell;
 use crate::bench_registry::{ADMIN, SUFFIX};
 
-/// How long a crawl may take, in seconds.
-const PATIENCE: u64 = 3_600;
+/// How long a crawl may stand still: longer than the crawler's pause after a visit that could not be made.
+const PATIENCE: Duration = Duration::from_secs(330);
 
 /// A running registry.
 pub struct RegistryProcess {
@@ -92,11 +93,16 @@ impl RegistryProcess {
 
     /// Waits until everything that was due is stored and searchable.
     pub fn settle(&mut self) {
-        assert!(
-            self.settles_within(PATIENCE),
-            "the crawl did not end; outcomes: {}",
-            self.outcomes()
-        );
+        let (mut moved, mut before) = (Instant::now(), String::new());
+        while !self.settles_within(30) {
+            let state = self.child.send_request(&json!({"do": "state"}));
+            let now = format!("{} outcomes, in the index; now {state}", self.outcomes);
+            tell(&format!("waiting for {now}"));
+            if now != before {
+                (moved, before) = (Instant::now(), now);
+            }
+            assert!(moved.elapsed() < PATIENCE, "no progress to {before}");
+        }
     }
 
     /// Like [`Registry::settle`], for this number of seconds at most; whether it was in time.

@@ -115,6 +115,12 @@ async fn answer(
             return json!({"settled": timeout(limit, settled).await.is_ok()});
         }
         "outcomes" => return json!(*outcomes.0.lock().unwrap()),
+        "state" => {
+            let (event, index) = (*stock.app.event_signal().borrow(), stock.app.index());
+            let (applied, waiting) = (index.applied_seq(), index.overlay_len());
+            let made = outcomes.total();
+            return json!({"made": made, "event": event, "applied": applied, "waiting": waiting});
+        }
         other => panic!("no registry does {other:?}"),
     }
     json!({})

@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 
 use super::child_process::wait_until_idle;
 use super::registry::RegistryProcess;
-use super::tables::{Target, figure_row};
+use super::tables::{Target, figure_row, tell};
 use crate::bench_registry::SUFFIX;
 
 /// How long rules may take to be applied everywhere.
 const PATIENCE: Duration = Duration::from_secs(1_800);
 /// The pause between two looks.
 const LOOK: Duration = Duration::from_millis(20);
+/// The time between two lines about decisions.
+const STEP: Duration = Duration::from_secs(30);
 
 /// Starts a registry with each change of the rules, and measures when it listens, when it is ready, what it still shows that
 /// the rules forbid, and when every decision is made. The folder holds this number of agents, all approved by
@@ -44,18 +46,21 @@ pub fn measure_rule_changes(folder: &Path, agents: u64) -> Vec<Vec<String>> {
 fn start(folder: &Path, what: &str, settings: &Value, shown: u64) -> Vec<Vec<String>> {
     let registry = RegistryProcess::start(folder, settings);
     let mut seen_first = None;
-    let wait = |done: &mut dyn FnMut() -> bool| {
-        let began = Instant::now();
+    let wait = |goal: &str, done: &mut dyn FnMut() -> bool| {
+        tell(&format!("rules {what}: waiting until {goal}"));
+        let (began, mut told) = (Instant::now(), Instant::now());
         while !done() {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "{what}: the rules were not applied"
-            );
+            if told.elapsed() > STEP {
+                told = Instant::now();
+                let shown = found(&registry);
+                assert!(began.elapsed() < PATIENCE, "{what}: not {goal}: {shown:?}");
+                tell(&format!("rules {what}: it shows {shown:?} agents"));
+            }
             std::thread::sleep(LOOK);
         }
         registry.began.elapsed().as_secs_f64()
     };
-    let ready = wait(&mut || {
+    let ready = wait("it is ready", &mut || {
         // A search that is refused shows nothing, and the next one is the first.
         if seen_first.is_none() {
             seen_first = found(&registry);
@@ -63,8 +68,10 @@ fn start(folder: &Path, what: &str, settings: &Value, shown: u64) -> Vec<Vec<Str
         registry.is_ready()
     });
     let seen_first = seen_first.or_else(|| found(&registry));
-    wait(&mut || found(&registry) == Some(shown));
+    let goal = format!("it shows {shown} agents");
+    wait(&goal, &mut || found(&registry) == Some(shown));
     // Decisions about agents that are hidden already show by nothing else.
+    tell("waiting until it is idle");
     wait_until_idle(registry.child.id());
     let decided = registry.began.elapsed().as_secs_f64();
     let listening = registry.listening.as_secs_f64();

@@ -1,5 +1,16 @@
 //! Markdown tables, ready for the documentation.
 
+use std::sync::LazyLock;
+use std::time::Instant;
+
+/// When the first step was told.
+static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Tells a step of the bench on standard error, which the tables are not on, with the seconds since the first one.
+pub fn tell(step: &str) {
+    eprintln!("living, {:.0} s: {step}", BEGAN.elapsed().as_secs_f64());
+}
+
 /// What a figure should be.
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
