@@ -169,12 +169,7 @@ impl Stage {
     }
 
     async fn change(&self, domain: &str, about: &str) {
-        let card = OriginResponse::Card(card_bytes(domain, about));
-        self.registry.crawl_domain(domain, card).await;
-        let agent = self.registry.agent(domain).await.id;
-        if self.registry.find_open_review(agent).await.is_some() {
-            self.registry.approve_open_review(agent).await;
-        }
+        change_card(&self.registry, domain, about).await;
     }
 
     async fn restrict(&self, agent: Uuid) {
@@ -186,6 +181,16 @@ impl Stage {
         agent_patch(app, admin, &agent.to_string(), &patch)
             .await
             .unwrap();
+    }
+}
+
+/// Changes the card of a domain, and approves the change if it waits for a review.
+async fn change_card(registry: &InProcessRegistry, domain: &str, about: &str) {
+    let card = OriginResponse::Card(card_bytes(domain, about));
+    registry.crawl_domain(domain, card).await;
+    let agent = registry.agent(domain).await.id;
+    if registry.find_open_review(agent).await.is_some() {
+        registry.approve_open_review(agent).await;
     }
 }
 

@@ -102,12 +102,7 @@ impl MailStage {
     }
 
     async fn change(&self, domain: &str, about: &str) {
-        let card = OriginResponse::Card(card_bytes(domain, about));
-        self.registry.crawl_domain(domain, card).await;
-        let agent = self.registry.agent(domain).await.id;
-        if self.registry.find_open_review(agent).await.is_some() {
-            self.registry.approve_open_review(agent).await;
-        }
+        change_card(&self.registry, domain, about).await;
     }
 }
 
